@@ -115,7 +115,7 @@ class Walk:
         self.kept[name] = tensor
 
     def count(self):
-        """Return (B, T) int64, the number of frames up to each frame."""
+        """Return (B, T) integers, the number of frames up to each frame."""
         dtype = canonical("int64")
         if self._before is None:
             self._before = self.recall(COUNT, (), dtype)

@@ -1,4 +1,4 @@
-"""The option of what tells a Transformer where tokens stand."""
+"""What tells a Transformer where tokens stand, and the options that it alone has."""
 
 from collections.abc import Iterable
 from typing import Any

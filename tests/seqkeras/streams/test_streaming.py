@@ -9,6 +9,7 @@ from seqkeras import recurrent
 from seqkeras.attention import DistanceBias, RestrictedSelfAttention, StructuredSelfAttention
 from seqkeras.models import Forecaster
 from seqkeras.streams import StreamError, Streaming
+from seqkeras.streams.walk import canonical
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from tests.arrays import close, floats, numbers, randomize
 from tests.conftest import others_long
@@ -315,7 +316,7 @@ def test_a_convolution_that_looks_ahead_is_a_delay():
 
 def test_lengths_known_values_and_several_outputs_stream():
     frames = keras.Input((None, D), name="frames")
-    lengths = keras.Input((), dtype="int32", name="lengths")
+    lengths = keras.Input((), dtype=canonical("int64"), name="lengths")
     known = keras.Input((2, 5), name="known")
     places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)
     real = places <= ops.cast(lengths, "int32")[:, None]
@@ -492,7 +493,7 @@ def test_a_subclassed_model_is_refused():
 def test_a_forecaster_answers_after_each_step(cell):
     window = keras.Input((None, D), name="window")
     known = keras.Input((2, 5), name="known")
-    lengths = keras.Input((), dtype="int32", name="lengths")
+    lengths = keras.Input((), dtype=canonical("int64"), name="lengths")
     inputs = {"window": window, "known": known, "lengths": lengths}
     forecaster = Forecaster(2, 7, 2, cell, num_known=5, quantiles=[0.1, 0.5])
     model = keras.Model(inputs, forecaster(inputs))
