@@ -69,8 +69,8 @@ def _names(text):
 
 SWITCH, FOLDER, NUMBER = {"action": "store_true"}, {"type": Path}, {"type": float, "metavar": "X"}
 ARGUMENTS = [  # (flag, options of argparse, help)
-    ("run", FOLDER, "Folder of the finished run."),
-    ("bundle", FOLDER, "Bundle folder to make."),
+    ("run", FOLDER | {"metavar": "RUN"}, "Folder of the finished run."),
+    ("bundle", FOLDER | {"metavar": "BUNDLE"}, "Bundle folder to make."),
     ("--overwrite", SWITCH, "Replace the bundle in the folder."),
     (
         "--precision",
@@ -86,12 +86,13 @@ ARGUMENTS = [  # (flag, options of argparse, help)
         "--agreement",
         NUMBER | {"default": 0.99},
         "Smallest share of a precision's answers that equal float32's, for a run without targets "
-        "or with a float32 score of 0. Default: 0.99.",
+        "or without a float32 score above 0. Default: 0.99.",
     ),
     (
         "--log-prob-tolerance",
         NUMBER | {"default": 0.1},
-        "Largest mean error of a precision's log-probabilities, for such runs. Default: 0.1.",
+        "Largest mean error of a precision's log-probabilities, for a run without targets or "
+        "without a float32 score above 0. Default: 0.1.",
     ),
     (
         "--generate-in-graph",

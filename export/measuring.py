@@ -89,8 +89,8 @@ def measure(
     if scores:
         figures |= {
             "scored_examples": scores.examples,
-            "float32_scores": scores.of(FLOAT32),
-            "scores": scores.of(precision),
+            "float32_scores": scores.by_precision(FLOAT32),
+            "scores": scores.by_precision(precision),
         }
     if reasons := shortfalls(figures, tolerances):
         raise PrecisionError(f"{precision}: {'; '.join(reasons)}. Leave it out, or allow more.")

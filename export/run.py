@@ -160,7 +160,7 @@ def _load_model(path, feeds, inputs, binding):
         script may know their classes.
 
     Keras loads a subclass of `keras.Model` whose `call` requires several arguments without weights,
-    with a warning only; such a model is called before its weights are loaded.
+    with a warning only; export calls such a subclass before its weights are loaded.
     """
     try:
         with in_float32() as policies:

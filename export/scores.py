@@ -25,7 +25,7 @@ class Scores:
     """The scores of a bundle."""
 
     examples: int  # the number of scored examples
-    of: Callable  # name of a precision -> {name: number}; higher is better
+    by_precision: Callable  # name of a precision -> {name: number}; higher is better
 
 
 def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
@@ -43,12 +43,12 @@ def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
     inputs, targets = map(list, zip(*pairs))
 
     @functools.cache
-    def of(precision):
+    def by_precision(precision):
         pipeline = PIPELINES[manifest.pipeline](folder, manifest, Runtime(precision))
         answers = pipeline(inputs)
         return {name: float(measure(answers, targets)) for name, measure in kind.scores.items()}
 
-    return Scores(len(pairs), of)
+    return Scores(len(pairs), by_precision)
 
 
 def wrong_target(

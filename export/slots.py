@@ -41,7 +41,7 @@ LAST, TOTAL = f"{LENGTHS}/last", f"{LENGTHS}/total"
 def to_trace(signatures: Mapping[str, Signature], portable: bool) -> dict[str, Signature]:
     """Return the signatures that are traced, by role: one for both graphs of a step."""
     left_out = STEP if SLOTS in signatures and not portable else SLOTS
-    return {role: each for role, each in signatures.items() if role != left_out}
+    return {role: signature for role, signature in signatures.items() if role != left_out}
 
 
 def with_both_steps(

@@ -17,7 +17,7 @@ class KerasGraph:
 
     Attributes:
         inputs, outputs: the `TensorSpec`s.
-        function: takes arrays by the names of inputs, returns tensors by those of outputs.
+        function: takes arrays by the names of inputs, returns tensors by the names of outputs.
     """
 
     inputs: tuple[TensorSpec, ...]

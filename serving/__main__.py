@@ -44,6 +44,7 @@ from .printing import (
 from .replacing import replacement
 
 AT_ONCE = 256  # lines that are answered together, sorted by length
+GAPS = ("refuse", "fill")  # of `serving.rows`, which brings NumPy
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
@@ -268,7 +269,7 @@ def _stream_parser(prog):
     )
     parser.add_argument(
         "--gaps",
-        choices=("refuse", "fill"),
+        choices=GAPS,
         default="refuse",
         help="Rows that are missing by their times: refuse the next row, or fill the gap with rows "
         "without values. Default: refuse.",
@@ -327,6 +328,8 @@ def _add_common_options(parser):
         flag = f"--{name.replace('_', '-')}"
         if kind is bool:
             group.add_argument(flag, action="store_true", default=None, help=text)
+        elif isinstance(kind, tuple):
+            group.add_argument(flag, choices=kind, help=text)
         else:
             metavar = {count: "N", float: "X", int: "N"}.get(kind, "TEXT")
             if kind is list:
@@ -394,7 +397,7 @@ _PIPELINE_OPTIONS = {
     "truncate": (bool, "Cut inputs over the limit."),
     "strict": (bool, "Refuse rows with a category that the model does not know."),
     "gaps": (
-        str,
+        GAPS,
         "Rows that are missing by their times: refuse them, or fill the gap with rows without "
         "values. Default: refuse.",
     ),

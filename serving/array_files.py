@@ -14,11 +14,11 @@ from .parsing import about_separators, utf8_of
 
 
 class FileRow(dict):
-    """A row of a file by column, and its place, the last line of it, which errors name."""
+    """A row of a file by column, and its location, the last line of it, which errors name."""
 
     def __init__(self, values, line):
         super().__init__(values)
-        self.place = f"line {line}"
+        self.location = f"line {line}"
 
 
 def inputs_in(path, fields, rows=None, horizon=0, targets=(), each_row=False):
@@ -112,7 +112,7 @@ def _require_future(path, all_series, horizon, targets, time):
 def _line_of(row, time):
     """Return the line of a row, and its time if it has one."""
     moment = " ".join(str(row.get(name) or "") for name in (time.columns if time else ()))
-    return f"{row.place}{f' ({moment})' if moment.strip() else ''}"
+    return f"{row.location}{f' ({moment})' if moment.strip() else ''}"
 
 
 def _rows_in(path, rows):

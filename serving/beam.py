@@ -76,7 +76,7 @@ class BundleHandler(ModelHandler[Any, PredictionResult, Pipeline]):
     def run_inference(
         self, batch: Sequence, model: Pipeline, inference_args: dict[str, Any] | None = None
     ) -> Iterable[PredictionResult]:
-        """Return the answer to each example.
+        """Yield each example with its answer.
 
         Args:
             batch: the examples, as the pipeline takes them.

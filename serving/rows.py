@@ -353,11 +353,11 @@ class Rows:
             return rows
         where, size = _where(name, rows), len(self.time.columns)
         fields = self._fields(rows, name, self.names)
-        places = [where(index) for index in range(len(rows))]
+        labels = [where(index) for index in range(len(rows))]
         self._series_of(rows, where, None)  # which the values alone do not tell
-        times = [self.time.read(row[:size], place) for row, place in zip(fields, places)]
-        filled = self._without_gaps(fields, np.array(times), places)
-        return [_PlacedRow(row, place.removeprefix(f"{name}, ")) for row, _, place in filled]
+        times = [self.time.read(row[:size], label) for row, label in zip(fields, labels)]
+        filled = self._without_gaps(fields, np.array(times), labels)
+        return [_LocatedRow(row, label.removeprefix(f"{name}, ")) for row, _, label in filled]
 
     def _without_gaps(self, rows, times, where):
         """Return what `TimeColumn.without_gaps` returns, of gaps that are not too long together."""
@@ -525,12 +525,12 @@ class Rows:
         return [*row]
 
 
-class _PlacedRow(list):
-    """The values of a row, and its place, which errors name."""
+class _LocatedRow(list):
+    """The values of a row, and its location, which errors name."""
 
-    def __init__(self, values, place):
+    def __init__(self, values, location):
         super().__init__(values)
-        self.place = place
+        self.location = location
 
 
 @dataclass(frozen=True)
@@ -579,12 +579,12 @@ def _in_float32(numbers):
 
 
 def _where(name, rows):
-    """Return index of a row -> its name: its place, as its line in a file; a single row has the
+    """Return index of a row -> its name: its location, as a line of a file; a single row has the
     name of all."""
 
     def where(index):
-        if (place := getattr(rows[index], "place", None)) is not None:
-            return f"{name}, {place}"
+        if (location := getattr(rows[index], "location", None)) is not None:
+            return f"{name}, {location}"
         return name if len(rows) == 1 else f"{name}, row {index + 1}"
 
     return where

@@ -356,7 +356,7 @@ class _DecoderInSlots(_Decoder):
     def _by_rows(self, arrays, slots, names):
         """Return the named outputs of runs of a row each: onnxruntime reads several further tokens
         of one row only."""
-        found = []
+        runs = []
         for row, (source, beam) in enumerate(np.ndindex(slots.rows.shape)):
             given = {name: entry[source : source + 1] for name, entry in slots.source.items()}
             given |= {
@@ -365,10 +365,10 @@ class _DecoderInSlots(_Decoder):
                 LENGTHS: slots.lengths[row : row + 1],
             }
             outputs, _ = self._run_bound(given, slots.row(row), names)
-            found.append(outputs)
+            runs.append(outputs)
         return [
             np.concatenate(parts).reshape(*slots.rows.shape, *parts[0].shape[2:])
-            for parts in zip(*found)
+            for parts in zip(*runs)
         ]
 
     def _bind_next(self, binding, caches):

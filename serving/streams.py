@@ -220,14 +220,14 @@ class StreamGraph:
         batch_size, length = next(iter(arrays.values())).shape[:2]
         rows, states = [], []
         for row in range(batch_size):
-            own, answers = {name: array[[row]] for name, array in state.items()}, []
+            row_state, answers = {name: array[[row]] for name, array in state.items()}, []
             for step in range(length):
                 now = {name: array[[row], step : step + 1] for name, array in arrays.items()}
-                answer, own = self._run(now, own)
+                answer, row_state = self._run(now, row_state)
                 answers.append(answer)
             rows.append(np.concatenate(answers, axis=1))
-            states.append(own)
-        after = {name: np.concatenate([own[name] for own in states]) for name in state}
+            states.append(row_state)
+        after = {name: np.concatenate([row_state[name] for row_state in states]) for name in state}
         return np.concatenate(rows), after
 
 
@@ -303,8 +303,8 @@ class Streaming:
         about = itertools.repeat(None) if chunk.about is None else chunk.about
         delay, warm_up = self.graph.delay, self.graph.warm_up
         return [
-            None if frame < warm_up else self.answer(own, frame - delay, told)
-            for frame, (own, told) in enumerate(zip(numbers, about), start=frames)
+            None if frame < warm_up else self.answer(row, frame - delay, told)
+            for frame, (row, told) in enumerate(zip(numbers, about), start=frames)
         ]
 
 
@@ -533,15 +533,15 @@ class Streams(_Answering):
         for end in lengths:
             rows = [index for index, chunk in chunks.items() if len(chunk) >= end]
             arrays = _stacked([chunks[index] for index in rows], slice(done, end))
-            own = {name: array[rows] for name, array in state.items()}
-            answers, after = self._streaming.graph.run(arrays, own)
+            row_states = {name: array[rows] for name, array in state.items()}
+            answers, after = self._streaming.graph.run(arrays, row_states)
             for name, array in after.items():
                 state[name][rows] = array
             for index, answer in zip(rows, answers):
                 numbers[index].append(answer)
             done = end
         self._steps.put(state)
-        return [np.concatenate(own) for own in numbers.values()]
+        return [np.concatenate(parts) for parts in numbers.values()]
 
     def _name(self, index):
         return f"{self._streaming.who}: frames of stream {index}"

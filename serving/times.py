@@ -146,15 +146,15 @@ class TimeColumn:
     def _lacks_only_its_day(self, parts):
         """Return whether parts that are refused are a time but for a day beyond its month's end, as
         2024-02-31: they are read with the day 28 in the place of a 29, 30 or 31."""
-        place = 2 if len(self.columns) > 1 else 0  # of the part with the day
+        index = 2 if len(self.columns) > 1 else 0  # of the part with the day
         try:
-            text = _text_of(parts[place])
+            text = _text_of(parts[index])
         except (IndexError, TypeError, OverflowError, ValueError):
             return False
         for match in LAST_DAYS.finditer(text):
             day = f"{text[: match.start()]}28{text[match.start() + 2 :]}"
             try:
-                self._microseconds([*parts[:place], day, *parts[place + 1 :]])
+                self._microseconds([*parts[:index], day, *parts[index + 1 :]])
                 return True
             except (OverflowError, TypeError, ValueError):
                 continue

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from seqkeras.__main__ import SERVING
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.analysis.__main__ import main as figure
 from seqkeras.export.__main__ import main as export
@@ -24,6 +25,7 @@ from in inside instead into like of on onto over per than through to under until
 without""".split()
 BACK_REFERENCES = """also and how it its itself or so such that their them there these they this
 those what when where whether which who whom whose""".split()
+BACK_INSIDE = r"\b((that|those) (of|whose)|as of|such (a|an|runs|rows)|of theirs?|see --)\b"
 OTHERS = {  # that are no tasks
     EVALUATE: evaluate_command,
     DESCRIBE: describe_command,
@@ -31,7 +33,7 @@ OTHERS = {  # that are no tasks
 }
 PARSED = {
     "export": (export, []),
-    **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
+    **{f"serving {name}": (serving, [name]) for name in SERVING},
     "serving.triton": (triton, []),
     **{f"figure {name}": (figure, [name]) for name in FIGURES},
 }
@@ -47,7 +49,7 @@ def problem_of(text):
     first = "the same" if words[:2] == ["the", "same"] else words[0]
     if first in (*BACK_REFERENCES, "the same"):
         return f"points back with {first}"
-    if back := re.search(r"\b(that|those) (of|whose)\b", text):
+    if back := re.search(BACK_INSIDE, text):
         return f"points back with {back[0]}"
     if not re.fullmatch(r"[A-Z].*\.", text, re.DOTALL):
         return "is no sentence: a capital at the beginning, a full stop at the end"
@@ -100,6 +102,7 @@ def test_the_help_of_export_and_serving_names_the_thing(name, monkeypatch):
         ("Those of both whose values are known.", "points back with those"),
         ("The same with a decimal comma.", "points back with the same"),
         ("Name of that of labels.", "points back with that of"),
+        ("Columns of such a row.", "points back with such a"),
         (
             "size of each state",
             "is no sentence: a capital at the beginning, a full stop at the end",

@@ -160,6 +160,11 @@ def test_a_name_in_a_docstring_leads_to_an_entry_of_the_reference(package):
     assert len(links) > 100 and links <= entries, sorted(links - entries)
 
 
+def test_the_page_of_export_has_a_row_for_each_option():
+    rows = re.findall(r"(?m)^\| `(--[a-z-]+)", (CHECKOUT / "docs/export.md").read_text("utf-8"))
+    assert sorted(rows) == sorted(flag for flag, *_ in ARGUMENTS if flag.startswith("--"))
+
+
 def test_the_pages_of_commands_are_made_of_their_options():
     written = CHECKOUT / "docs/reference/commands"
     pages = loaded("commands").pages()

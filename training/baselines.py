@@ -121,7 +121,7 @@ def beside(
             continue
         by_method[method.name] = method_answers
         learned_on |= {method.name: method.learned_on} if method.learned_on else {}
-    measure = scoring.measure()
+    measure = scoring.compared_by()
     scores, sums = {}, {}
     for name, of_method in by_method.items():
         scores[name] = scoring.scores_beside(examples, of_method)
@@ -219,4 +219,4 @@ def sampled(rows: Sequence[Any], most: float, noun: str = "rows") -> tuple[list[
     if len(rows) <= most:
         return [*rows], ""
     places = evenly_spread(max(int(most), 1), len(rows))
-    return [rows[place] for place in places], f"{len(places):,} of {counted(len(rows), noun)}"
+    return [rows[index] for index in places], f"{len(places):,} of {counted(len(rows), noun)}"

@@ -138,10 +138,10 @@ class Chains:
         lengths = np.array([*map(len, self.potentials)], int)
         for length in np.unique(lengths):
             places = np.flatnonzero(lengths == length)
-            potentials = np.stack([self.potentials[place] for place in places])
+            potentials = np.stack([self.potentials[index] for index in places])
             of_length = marginals(potentials / of_sentence[places, None, None, None])
-            for place, row in zip(places, of_length, strict=True):
-                rows[place] = row
+            for index, row in zip(places, of_length, strict=True):
+                rows[index] = row
         return logits_of(self._words(rows))
 
 
@@ -214,8 +214,8 @@ def _risks(scores, right):
 def _joined(rows, filler):
     """Return (n, K) numbers of n rows, with a filler where a row is shorter than K."""
     joined = np.full((len(rows), max(map(len, rows), default=0)), filler)
-    for place, row in zip(joined, rows, strict=True):
-        place[: len(row)] = row
+    for padded, row in zip(joined, rows, strict=True):
+        padded[: len(row)] = row
     return joined
 
 

@@ -10,6 +10,7 @@ import functools
 import inspect
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,27 @@ USUAL = (  # options that --help shows of a task, behind the USUAL of its option
 MOST_SHOWN = 10
 SHOWS_ALL = "seqkeras.help_all"  # whether a context shows every option
 NO_OPTIONS = ("sha256", "scores")  # of a run's data; of a recipe
+
+
+class TaskOption(click.Option):
+    """An option whose help says whether it must be given; `Options.all_problems` refuses its lack.
+
+    Args:
+        must_be_given: whether the task needs it.
+        arguments: what `click.Option` takes.
+    """
+
+    def __init__(self, *arguments: Any, must_be_given: bool, **named: Any):
+        super().__init__(*arguments, **named)
+        self.must_be_given = must_be_given
+
+    def get_help_extra(self, context: click.Context) -> Any:
+        extra = super().get_help_extra(context)
+        if isinstance(self.show_default, str):
+            extra["default"] = self.show_default  # click sets it in brackets
+        if self.must_be_given:
+            extra["required"] = "required"
+        return extra
 
 
 class TaskCommand(click.Command):
@@ -118,8 +140,9 @@ def _show_all(context, parameter, value):
 
 
 def usual_options(options_class: type[FitOptions]) -> list[str]:
-    """Return the names of the options that --help shows: the class's USUAL, then ours."""
-    ordered = dict.fromkeys((*options_class.USUAL, *USUAL))
+    """Return the names of the options that --help shows: the class's REQUIRED and USUAL, then
+    ours."""
+    ordered = dict.fromkeys((*options_class.REQUIRED, *options_class.USUAL, *USUAL))
     return [name for name in ordered if name in options_of(options_class)][:MOST_SHOWN]
 
 
@@ -159,7 +182,8 @@ def command(name: str, options_class: type[FitOptions]) -> click.Command:
         options.require_files()
         return options, out, overwrite
 
-    text = inspect.getdoc(options_class)
+    # Click keeps the lines of a paragraph that begins with \b: those of the indented ones.
+    text = re.sub(r"\n\n(?= )", "\n\n\b\n", inspect.getdoc(options_class) or "")
     return TaskCommand(
         name,
         params=parameters,
@@ -200,8 +224,10 @@ def parse_options(
 
 
 def evaluation_options(options: FitOptions) -> dict[str, Any]:
-    """Return a dictionary: name -> value of the options that say how files are read and answers
-    scored: of all but those of `FitOptions` and those that name files or folders."""
+    """Return name -> value of the options that say how files are read and answers scored.
+
+    They are all options except the options of `FitOptions` and the names of files and folders.
+    """
     read = {field.name for field in _without_paths(type(options))} - options_of(FitOptions).keys()
     return {name: value for name, value in values_of(options).items() if name in read}
 
@@ -222,23 +248,29 @@ def parameter(field: dataclasses.Field, options_class: type[FitOptions]) -> clic
         )
         help = field.metadata["help"]
         return click.Argument([field.name], type=field.metadata["type"], help=help, **several)
-    others = [
-        f"with {shown(because)} {defaults[field.name]}"
-        for because, defaults in options_class.defaults_with().items()
-        if field.name in defaults
-    ]
+    default, others = field.default, []
+    for because, defaults in options_class.defaults_with().items():
+        other = defaults.get(field.name, default)
+        if because in options_class.REQUIRED:
+            default = other
+        elif other != default:
+            others.append(f"with {shown(because)} {other}")
     others += [
         f"with --size {size} {defaults[field.name]}"
         for size, defaults in options_class.SIZES.items()
         if field.name in defaults
     ]
-    is_one = not isinstance(field.default, tuple)
-    return click.Option(
+    help = field.metadata["help"]
+    if default != field.default:
+        help = help.partition(" Default: ")[0]
+    shows = [str(default), *others] if others or default != field.default else []
+    return TaskOption(
         [shown(field.name)],
         type=field.metadata["type"],
         default=field.default,
-        show_default=", ".join([str(field.default), *others]) if others else is_one,
-        help=field.metadata["help"],
+        show_default=", ".join(shows) or not isinstance(default, tuple),
+        help=help,
+        must_be_given=field.name in options_class.REQUIRED,
     )
 
 

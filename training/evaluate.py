@@ -123,7 +123,7 @@ def evaluate(evaluation: Evaluation) -> dict[str, Any]:
     scores = subject.measure(examples) | task.scoring.scores(answers)
     for shown in task.scoring.shown(scores):
         console.print(shown)
-    pairs = (pair for both in answers.values() for pair in task.scoring.certainty(*both))
+    pairs = (pair for both in answers.values() for pair in task.calibrating.certainty(*both))
     if certainty := certainty_of(pairs):
         scores["calibration"] = certainty
         console.print(f"  {certainty_in_words(certainty)}")

@@ -30,7 +30,7 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
 
     Args:
         model: a model that is built and not compiled.
-        patterns: as of the shell, each matches the whole path: "*embedding*".
+        patterns: shell patterns, each for the whole path of a variable: "*embedding*".
 
     Raises:
         RunError: if a pattern matches nothing, or nothing is left to learn.
@@ -158,11 +158,11 @@ def _learned(model, left_out):
     """Return the weights that a training learns, without those of some names; others are found anew
     for each file."""
     part = linear_part(model)
-    found = {id(variable) for variable in (part.weights if part else ())}
+    found_ids = {id(variable) for variable in (part.weights if part else ())}
     return [
         variable
         for variable in model.weights
-        if variable.name not in (COUNTER, *FITTED, *left_out) and id(variable) not in found
+        if variable.name not in (COUNTER, *FITTED, *left_out) and id(variable) not in found_ids
     ]
 
 
@@ -181,10 +181,10 @@ def _entries(tokenizer):
 
 
 def places_in_both(here: Sequence[str], there: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of what stands in both of two lists of entries, here and there."""
-    place = {entry: index for index, entry in enumerate(there)}
-    indices = [index for index, entry in enumerate(here) if entry in place]
-    return np.array(indices, int), np.array([place[here[index]] for index in indices], int)
+    """Return the indices of the entries that both lists have: in `here`, and in `there`."""
+    index_there = {entry: index for index, entry in enumerate(there)}
+    indices = [index for index, entry in enumerate(here) if entry in index_there]
+    return np.array(indices, int), np.array([index_there[here[index]] for index in indices], int)
 
 
 def _axes(model, build, run, left_out):

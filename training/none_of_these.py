@@ -98,7 +98,7 @@ def answering_none(
 def _compared(examples):
     """Return examples with a label, at most so many as are compared, evenly spread."""
     labelled = [example for example in examples if example.target is not None]
-    return [labelled[place] for place in evenly_spread(EXAMPLES, len(labelled))]
+    return [labelled[index] for index in evenly_spread(EXAMPLES, len(labelled))]
 
 
 def summaries(
@@ -149,7 +149,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, rows: np.ndarray) -> Neighbours:
-        """Return those of (n, D) summaries: of at most `EXAMPLES`, evenly spread."""
+        """Return the `Neighbours` of (n, D) summaries: at most `EXAMPLES`, evenly spread."""
         rows = rows[evenly_spread(EXAMPLES, len(rows))].astype("float64")
         _, directions = np.linalg.eigh(rows.T @ rows)  # ascending
         projection = directions[:, : -DIM - 1 : -1]
@@ -255,10 +255,10 @@ def fewest(share: float) -> int:
 def threshold_of(margins: np.ndarray, share: float) -> float:
     """Return the threshold under which at most a share of examples like these have their margin;
     -inf, which no margin is under, for too few of them."""
-    place = rank(share, len(margins))
-    if not place:
+    position = rank(share, len(margins))
+    if not position:
         return -math.inf
-    highest = np.sort(margins)[place - 1]
+    highest = np.sort(margins)[position - 1]
     lower = margins[margins < highest]
     next_lower = lower.max() if len(lower) else highest
     return float((highest + next_lower) / 2)  # so that rounding decides of no held-out example

@@ -74,8 +74,8 @@ def is_finished(folder: Path, task: str, options: FitOptions, overwrite: bool) -
     return not overwrite and (folder / RECORD).is_file()
 
 
-def open_run(folder: Path, task: str, options: FitOptions, overwrite: bool) -> bool:
-    """Make the folder, or find what is in it; whether it is finished.
+def open_run(folder: Path, task: str, options: FitOptions, overwrite: bool) -> None:
+    """Make the folder of a new run, or leave the folder of the same run as it is.
 
     The caller holds the folder's lock (`seqkeras.locking`). A process that is killed at any moment
     leaves a folder that the same command opens.
@@ -86,18 +86,14 @@ def open_run(folder: Path, task: str, options: FitOptions, overwrite: bool) -> b
         options: the dataclass of options that decide the result.
         overwrite: remove what an earlier run left.
 
-    Returns:
-        True if the folder holds a finished run with the same options.
-
     Raises:
         RunError: if the folder holds another run, or something that is no run, or can not be
             written.
     """
-    if is_finished(folder, task, options, overwrite):
-        return True
+    is_finished(folder, task, options, overwrite)  # refuses a folder of another run
     if _is_begun(folder):
         if not overwrite:
-            return False
+            return
         _clear(folder)
     content = options_content(task, options)
     try:
@@ -107,7 +103,6 @@ def open_run(folder: Path, task: str, options: FitOptions, overwrite: bool) -> b
         raise RunError(
             f"{folder}: can not be written ({error.strerror}); choose another --out."
         ) from error
-    return False
 
 
 def require_begun(folder: Path, task: str, options: FitOptions) -> None:

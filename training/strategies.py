@@ -272,8 +272,8 @@ def _with_weights(batches, ignored):
 
 
 def _summed(loss):
-    """Return a loss that sums what has weights, as those of a batch come to 1 over all replicas;
-    Keras's would be the mean of the replicas' means."""
+    """Return a loss that sums weighted losses, as the weights of a batch come to 1 over all
+    replicas; Keras would take the mean of the replicas' means."""
     total = copy.copy(loss)
     total.reduction = "sum"
 

@@ -46,6 +46,8 @@ class Task:
         reading: a `Reading`, files to examples.
         modelling: a `Modelling`, examples to a model and its loss.
         scoring: a `Scoring`, answers to scores.
+        calibrating: a `Calibrating`, scores to probabilities. Default: a `Calibrating` that leaves
+            the model as it is.
 
     Example:
         >>> import pathlib
@@ -60,12 +62,18 @@ class Task:
     """
 
     def __init__(
-        self, options: FitOptions, reading: Reading, modelling: Modelling, scoring: Scoring
+        self,
+        options: FitOptions,
+        reading: Reading,
+        modelling: Modelling,
+        scoring: Scoring,
+        calibrating: Calibrating | None = None,
     ):
         self.name, self.options = options.task, options
         self.reading: Any = reading
         self.modelling: Any = modelling
         self.scoring: Any = scoring
+        self.calibrating: Any = calibrating or Calibrating(options, reading, modelling)
 
     @classmethod
     def of(
@@ -74,13 +82,14 @@ class Task:
         reading: type[Reading],
         modelling: type[Modelling],
         scoring: type[Scoring],
+        calibrating: type[Calibrating] | None = None,
     ) -> Self:
         """Return a task of the classes of its parts, each of which is made of the options and of
-        the parts before it."""
-        parts: list[Any] = [reading(options)]
-        for part in (modelling, scoring):
-            parts.append(part(options, *parts))
-        return cls(options, *parts)
+        the parts that it needs."""
+        read = reading(options)
+        model = modelling(options, read)
+        parts = options, read, model
+        return cls(*parts, scoring(*parts), (calibrating or Calibrating)(*parts))
 
     def member(self, number: int) -> Task:
         """Return the task of one of `--members`: another seed, the same examples.
@@ -88,13 +97,13 @@ class Task:
         Args:
             number: number of the member, from 0.
         """
-        own = {"seed": (self.options.seed + number) % 2**32, "members": 1}
-        own |= {"baselines": False, "calibrate": False}
-        values = {name: value for name, value in own.items() if hasattr(self.options, name)}
-        options, parts = self.options.changed(**values), [self.reading]
-        for part in (self.modelling, self.scoring):
-            parts.append(type(part)(options, *parts))
-        return Task(options, *parts)
+        values = {"seed": (self.options.seed + number) % 2**32, "members": 1}
+        values |= {"baselines": False, "calibrate": False}
+        values = {name: value for name, value in values.items() if hasattr(self.options, name)}
+        options, read = self.options.changed(**values), self.reading
+        model = type(self.modelling)(options, read)
+        parts = options, read, model
+        return Task(*parts, type(self.scoring)(*parts), type(self.calibrating)(*parts))
 
     def prepared(
         self,
@@ -412,7 +421,6 @@ class Scoring(abc.ABC):
         score_formats: name of a validation score -> format of its number; other scores are shares,
             written as "93.10%".
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
-        linear: name of the head, or the layer, that gives the logits of `chances`; None without.
 
     Example:
         >>> import pathlib
@@ -434,7 +442,6 @@ class Scoring(abc.ABC):
     lower_is_better: tuple = ()
     score_formats: dict = {}
     asked: dict = {}
-    linear: str | None = None
 
     def __init__(self, options: FitOptions, reading: Reading, modelling: Modelling):
         self.options: Any = options
@@ -510,7 +517,7 @@ class Scoring(abc.ABC):
         """
         return ()
 
-    def measure(self) -> Measure:
+    def compared_by(self) -> Measure:
         """Return the score by which the model and the best of `methods` are compared.
 
         Raises:
@@ -524,7 +531,7 @@ class Scoring(abc.ABC):
         return self.validation_scores(examples, answers)
 
     def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
-        """Return (rows, k) numbers of each example, whose sums `measure` makes its score of.
+        """Return (rows, k) numbers of each example, whose sums `compared_by` makes its score of.
 
         Raises:
             NotImplementedError: unless the task writes it; a task with `methods` does.
@@ -555,6 +562,63 @@ class Scoring(abc.ABC):
         [(examples, answers)] = answered.values()
         comparison = beside(self, methods, examples, answers)
         return scores | ({"baselines": comparison} if comparison else {})
+
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
+        """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
+        return None
+
+    def table(self, scores: Mapping[str, Any]) -> Any:
+        """Return the scores as a `rich.table.Table`, or None."""
+        return None
+
+    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield what is printed of scores: the table, if there is one; and the model beside plain
+        methods, with a last line that says which is ahead."""
+        from seqkeras.training import none_of_these
+        from seqkeras.training.baselines import table_of
+        from seqkeras.training.calibration import in_words
+
+        if (table := self.table(scores)) is not None:
+            yield table
+        if comparison := scores.get("baselines"):
+            plain = table_of(comparison)
+            if "none_of_these" in scores:
+                plain.title = f"{plain.title}, before null is an answer"
+            yield plain
+            yield f"  {comparison['summary']}"
+        if calibration := scores.get("calibration"):
+            yield f"  {in_words(calibration)}"
+        if none := scores.get("none_of_these"):
+            yield f"  {none_of_these.in_words(none)}"
+
+    @abc.abstractmethod
+    def summary(self, scores: Mapping[str, Any]) -> str:
+        """Return the scores in a few words, for the last line."""
+
+
+class Calibrating:
+    """Scores of a trained model to probabilities, and inputs without a label to the answer None.
+
+    Args:
+        options: options of the task.
+        reading, modelling: the task's `Reading` and `Modelling`.
+
+    Attributes:
+        linear: name of the head, or the layer, that gives the logits of `chances`; None without.
+
+    Example:
+        >>> from seqkeras.training.tasks import TASKS
+        >>> calibrating = TASKS["classification"](file="reviews.csv").make().calibrating
+        >>> calibrating.linear
+        'label'
+    """
+
+    linear: str | None = None
+
+    def __init__(self, options: FitOptions, reading: Reading, modelling: Modelling):
+        self.options: Any = options
+        self.reading: Any = reading
+        self.modelling: Any = modelling
 
     def chances(
         self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
@@ -627,13 +691,13 @@ class Scoring(abc.ABC):
         evidence = self.evidence(model, *pair, run)
         calibration = calibrated(evidence, self.options.seed)
         if calibration:
-            last = [each for part in members_of(model) for each in self.last_layers(part)]
+            last = [layer for part in members_of(model) for layer in self.last_layers(part)]
             divide_logits(last, calibration["temperature"])
         else:
             console.print(f"  {name}: {left_in_words(evidence)}")
         return calibration
 
-    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
+    def draw(self, calibration: dict[str, Any], path: Path | str) -> None:
         """Draw what `calibrated` brings into a PNG."""
         from seqkeras.training.calibration import draw_calibration
 
@@ -670,35 +734,3 @@ class Scoring(abc.ABC):
             answered: name -> (examples, answers) of every test, before it.
         """
         return model, run, None
-
-    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
-        """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
-        return None
-
-    def table(self, scores: Mapping[str, Any]) -> Any:
-        """Return the scores as a `rich.table.Table`, or None."""
-        return None
-
-    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield what is printed of scores: the table, if there is one; and the model beside plain
-        methods, with a last line that says which is ahead."""
-        from seqkeras.training import none_of_these
-        from seqkeras.training.baselines import table_of
-        from seqkeras.training.calibration import in_words
-
-        if (table := self.table(scores)) is not None:
-            yield table
-        if comparison := scores.get("baselines"):
-            plain = table_of(comparison)
-            if "none_of_these" in scores:
-                plain.title = f"{plain.title}, before null is an answer"
-            yield plain
-            yield f"  {comparison['summary']}"
-        if calibration := scores.get("calibration"):
-            yield f"  {in_words(calibration)}"
-        if none := scores.get("none_of_these"):
-            yield f"  {none_of_these.in_words(none)}"
-
-    @abc.abstractmethod
-    def summary(self, scores: Mapping[str, Any]) -> str:
-        """Return the scores in a few words, for the last line."""

@@ -161,12 +161,12 @@ def _members(task, folder, overwrite, devices, data, report, stepped):
             member.modelling.folder = path
             parts = data.examples, data.kept, data.run.tokenizers
             run, answer = member.prepared(path, *parts)
-            own = dataclasses.replace(data, run=run, answer=answer)
+            member_data = dataclasses.replace(data, run=run, answer=answer)
             told = (None, None) if number else (report, stepped)
-            plan = _plan(member, path, overwrite, devices, own, *told)
+            plan = _plan(member, path, overwrite, devices, member_data, *told)
             begin = functools.partial(_begin_both, task, folder, overwrite, data.run, plan.begin)
             model = fit(dataclasses.replace(plan, begin=begin))
-            _finish(member, path, model, own)
+            _finish(member, path, model, member_data)
             overwrite = False
         scores = files.read_json(path / SCORES)
         console.print(f"  {name}: {member.scoring.summary(scores)}")
@@ -247,16 +247,16 @@ def _finish(task, folder, model, data):
     """Score a trained model, write its run, and return the scores."""
     model = task.modelling.trained(model)
     answers = _answers(task, model, data.validation, data.answer)
-    if task.scoring.balanced(model, answers, data.run):
+    if task.calibrating.balanced(model, answers, data.run):
         answers = _answers(task, model, data.validation, data.answer)
     scores = task.modelling.measure(model, data.validation, data.run)
     run, answers = task.scoring.tuned(data.run, answers)
     scores |= task.scoring.scores(answers)
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
-    if calibration := task.scoring.calibrated(model, answers, run):
-        run, scores = task.scoring.behind(calibration, run, scores)
-        task.scoring.draw_calibration(calibration, folder / CALIBRATION)
-    model, run, none = task.scoring.answering_none(model, run, data.examples, answers)
+    if calibration := task.calibrating.calibrated(model, answers, run):
+        run, scores = task.calibrating.behind(calibration, run, scores)
+        task.calibrating.draw(calibration, folder / CALIBRATION)
+    model, run, none = task.calibrating.answering_none(model, run, data.examples, answers)
     if none:
         answers = _answers(task, model, data.validation, answerer(run))
         scores |= task.scoring.scores(answers) | {"none_of_these": none}

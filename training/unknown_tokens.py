@@ -64,16 +64,18 @@ def _few(texts):
         left -= len(text)
 
 
-def require_known_targets(task: Task, found: Mapping[str, UnknownTokens], most: float) -> None:
+def require_known_targets(
+    task: Task, unknown_tokens: Mapping[str, UnknownTokens], most: float
+) -> None:
     """Raise a `RunError` if more than a share of the tokens of targets is unknown: an answer holds
     none of them.
 
     Args:
         task: a `seqkeras.training.task.Task`.
-        found: the result of `tell_unknown_tokens`.
+        unknown_tokens: the result of `tell_unknown_tokens`.
         most: the share, from 0 to 1.
     """
-    unknown = found.get(TARGETS)
+    unknown = unknown_tokens.get(TARGETS)
     if unknown is not None and unknown.share > most:
         raise RunError(
             f"{task.name}: the vocabulary does not know {unknown.share:.2%} of the tokens of "

@@ -162,8 +162,8 @@ class Loss:
         return {LOSS: total / weight}
 
     def _count(self, targets):
-        """Return how many targets count: all but those of the `ignore_class`, or else the rows; of
-        several outputs those of the first."""
+        """Return the number of targets that are not the `ignore_class`, or of rows if the loss has
+        none; the first of several outputs is counted."""
         if self.ignored is None:
             return len(tree.flatten(targets)[0])
         if isinstance(self.loss, dict):

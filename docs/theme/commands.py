@@ -6,12 +6,14 @@ python docs/theme/commands.py
 import argparse
 import contextlib
 import inspect
+import itertools
 import re
 from pathlib import Path
 from unittest import mock
 
 import click
 
+from seqkeras.__main__ import SERVING
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.analysis.__main__ import main as figure
 from seqkeras.export.__main__ import main as export
@@ -28,7 +30,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "reference/commands"
 COLUMNS = ("option", "values", "default", "what it is")
 MUST = "must be given"
 NOTE = "Made from the command's options by `make reference`."
-OF_SERVING = ("predict", "stream", "bench", "inspect", "serve")
 SHOWN_TASK = "classification"  # whose command stands for all in the page of tune
 
 
@@ -39,7 +40,7 @@ def pages():
     for name, of_click in ((EVALUATE, evaluate_command()), (DESCRIBE, describe_command())):
         made[f"train-{name}.md"] = _click_page(f"seqkeras train {name}", of_click)
     made["export.md"] = _parser_page("seqkeras export", export, [])
-    made |= {f"{name}.md": _parser_page(f"seqkeras {name}", serving, [name]) for name in OF_SERVING}
+    made |= {f"{name}.md": _parser_page(f"seqkeras {name}", serving, [name]) for name in SERVING}
     made["figure.md"] = _figure_page()
     made["serving.triton.md"] = _parser_page("python -m seqkeras.serving.triton", triton, [])
     return {"README.md": _index(made)} | made
@@ -77,7 +78,7 @@ def _task_page(name):
     context = click.Context(made, info_name=name)
     common, rows = options_of(FitOptions), {title: [] for title in SECTIONS}
     files = []
-    for parameter in sorted(made.params, key=lambda each: each.name not in made.usual):
+    for parameter in sorted(made.params, key=lambda parameter: parameter.name not in made.usual):
         if isinstance(parameter, click.Argument):
             files += _click_rows([parameter], context)
             continue
@@ -85,7 +86,7 @@ def _task_page(name):
         rows[SECTIONS[section]] += _click_rows([parameter], context)
     usage = _click_usage(f"seqkeras train {name}", made, context)
     usual = f"The options of each table begin with those that `seqkeras train {name} --help` shows."
-    tables = [_table(title, found) for title, found in {"Files": files, **rows}.items()]
+    tables = [_table(title, cells) for title, cells in {"Files": files, **rows}.items()]
     return _page(f"seqkeras train {name}", _told(made.help), usage, usual, *tables)
 
 
@@ -93,8 +94,10 @@ def _tune_page():
     group = tune_command(TASKS)
     made = group.commands[SHOWN_TASK]
     context = click.Context(made, info_name=TUNE)
-    own = {parameter.name for parameter in command(SHOWN_TASK, TASKS[SHOWN_TASK]).params}
-    rows = _click_rows([each for each in made.params if each.name not in own], context)
+    of_task = {parameter.name for parameter in command(SHOWN_TASK, TASKS[SHOWN_TASK]).params}
+    rows = _click_rows(
+        [parameter for parameter in made.params if parameter.name not in of_task], context
+    )
     links = ", ".join(f"[{name}](train-{name}.md)" for name in sorted(TASKS))
     return _page(
         f"seqkeras train {TUNE}",
@@ -126,7 +129,7 @@ def _click_usage(title, made, context):
     required = [
         f"{parameter.opts[0]} {parameter.make_metavar(context)}"
         for parameter in made.params
-        if isinstance(parameter, click.Option) and parameter.required
+        if isinstance(parameter, click.Option) and "required" in parameter.get_help_extra(context)
     ]
     return _usage(title, arguments, required)
 
@@ -188,15 +191,15 @@ def _figure_page():
 
 def _parser_of(main, arguments):
     """Return the argparse parser that answers --help."""
-    found = []
+    parsers = []
     with (
         mock.patch.object(
-            argparse.ArgumentParser, "print_help", lambda parser: found.append(parser)
+            argparse.ArgumentParser, "print_help", lambda parser: parsers.append(parser)
         ),
         contextlib.suppress(SystemExit),
     ):
         main([*arguments, "--help"])
-    return found[0]
+    return parsers[0]
 
 
 def _parser_rows(parser):
@@ -229,8 +232,8 @@ def _table(title, rows, about=""):
     """Return a section with a table, without the columns in which no row has anything."""
     if not rows:
         return ""
-    kept = [place for place in range(len(COLUMNS)) if any(row[place] for row in rows)]
-    shown = [[row[place] for place in kept] for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
+    kept = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]
+    shown = [[row[column] for column in kept] for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
     lines = [re.sub(r"\|  \|", "| |", f"| {' | '.join(cells)} |") for cells in shown]
     lines[1] = lines[1].replace(" ", "")
     return "\n\n".join(part for part in (f"## {title}", about, "\n".join(lines)) if part)
@@ -257,14 +260,14 @@ def _plain(text):
 
 def _told(text):
     """Return a help text as Markdown: what click must not wrap is a block of code."""
-    blocks = []
-    for block in inspect.cleandoc(text or "").split("\n\n"):
-        if block.startswith(("\b\n", "    ")):
-            lines = block.removeprefix("\b\n")
-            blocks.append(f"```\n{inspect.cleandoc(lines)}\n```")
-        else:
-            blocks.append(_plain(block))
-    return "\n\n".join(blocks)
+    blocks = itertools.groupby(
+        inspect.cleandoc(text or "").split("\n\n"), lambda block: block.startswith(("\b\n", "    "))
+    )
+    told = []
+    for is_code, group in blocks:
+        lines = "\n\n".join(block.removeprefix("\b\n") for block in group)
+        told.append(f"```\n{inspect.cleandoc(lines)}\n```" if is_code else _plain(lines))
+    return "\n\n".join(told)
 
 
 if __name__ == "__main__":

@@ -59,24 +59,24 @@ def as_markdown(docstring, link=lambda name: None, types=None, call=""):
 def _blocks(lines):
     """Yield (label, aside, lines) of sections, of indented blocks as "code", of paragraphs as
     "text"."""
-    place = 0
-    while place < len(lines):
-        line = lines[place]
+    index = 0
+    while index < len(lines):
+        line = lines[index]
         if not line.strip():
-            place += 1
+            index += 1
             continue
         if line.startswith("    ") or line.startswith(">>>"):
-            stop = _end(lines, place, indented=line.startswith("    "))
-            yield "code", "", lines[place:stop]
+            stop = _end(lines, index, indented=line.startswith("    "))
+            yield "code", "", lines[index:stop]
         elif heading := _heading(line):
-            stop = _end(lines, place + 1, indented=True)
-            yield *heading, dedent("\n".join(lines[place + 1 : stop])).splitlines()
+            stop = _end(lines, index + 1, indented=True)
+            yield *heading, dedent("\n".join(lines[index + 1 : stop])).splitlines()
         else:
-            stop = place + 1
+            stop = index + 1
             while stop < len(lines) and lines[stop].strip() and not _begins(lines, stop):
                 stop += 1
-            yield "text", "", lines[place:stop]
-        place = stop
+            yield "text", "", lines[index:stop]
+        index = stop
 
 
 def _heading(line):
@@ -85,9 +85,9 @@ def _heading(line):
     return (match[1], match[2] or "") if match and match[1] in {*ITEMS, *PROSE} else None
 
 
-def _begins(lines, place):
+def _begins(lines, index):
     """Return whether a section, or a block behind a colon, begins inside a paragraph."""
-    line, before = lines[place], lines[place - 1]
+    line, before = lines[index], lines[index - 1]
     return (
         _heading(line) is not None
         or line.startswith(">>>")
@@ -95,10 +95,10 @@ def _begins(lines, place):
     )
 
 
-def _end(lines, place, indented):
+def _end(lines, index, indented):
     """Return where an indented block ends, or one of lines without an empty one."""
-    stop = place
-    for number in range(place, len(lines)):
+    stop = index
+    for number in range(index, len(lines)):
         if not lines[number].strip():
             if not indented:
                 break
@@ -111,16 +111,16 @@ def _end(lines, place, indented):
 
 def _items(lines, link, types):
     """Yield the items of a section as those of a list."""
-    found = []
+    items = []
     for line in lines:
         match = None if line.startswith(" ") else ITEM.match(line)
         if match:
-            found.append((match[1] or match[2], [line[match.end() :]]))
-        elif found:
-            found[-1][1].append(line)
+            items.append((match[1] or match[2], [line[match.end() :]]))
+        elif items:
+            items[-1][1].append(line)
         else:
-            found.append((None, [line]))
-    for names, told in found:
+            items.append((None, [line]))
+    for names, told in items:
         text = as_markdown("\n".join([told[0], dedent("\n".join(told[1:]))]), link)
         if names is None:
             yield text
@@ -157,8 +157,8 @@ def _paragraph(lines, link):
 def _inline(text, link):
     """Return text whose special characters are none to Markdown, with links."""
     shown = []
-    for place, part in enumerate(re.split(r"`([^`]+)`", text)):
-        if place % 2:
+    for index, part in enumerate(re.split(r"`([^`]+)`", text)):
+        if index % 2:
             shown.append(_code(part, link))
             continue
         for number, piece in enumerate(re.split(r"(https?://[^\s,;]*[^\s,;.)])", part)):

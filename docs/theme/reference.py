@@ -53,10 +53,10 @@ def _uncover(module):
     """Make a public name that a submodule has too, such as `greedy`, the function of that name in
     the submodule: Python finds the function, and griffe the submodule."""
     for name in map(str, module.exports):
-        found = module.members.get(name)
+        hidden = module.members.get(name)
         with contextlib.suppress(griffe.AliasResolutionError):
-            hides = found is not None and found.is_module and found.exports is None
-            inner = found.members.get(name) if hides else None
+            hides = hidden is not None and hidden.is_module and hidden.exports is None
+            inner = hidden.members.get(name) if hides else None
             if inner is not None and inner.is_function:
                 module.members[name] = griffe.Alias(name, inner, parent=module)
 
@@ -82,14 +82,14 @@ def _identifier(name, names, obj):
     """
     if name.startswith("serving."):
         name = f"seqkeras.{name}"
-    found = names.get(name, [])
-    if name == obj.name or not found or re.fullmatch("[a-z]+", name):
+    identifiers = names.get(name, [])
+    if name == obj.name or not identifiers or re.fullmatch("[a-z]+", name):
         return None
     package = ".".join(obj.path.split(".")[:2])
-    own = [identifier for identifier in found if identifier.startswith(f"{package}.")]
-    if own or "." in name:
-        return (own or found)[0]
-    return found[0] if name[0].isupper() and not name.isupper() else None
+    siblings = [identifier for identifier in identifiers if identifier.startswith(f"{package}.")]
+    if siblings or "." in name:
+        return (siblings or identifiers)[0]
+    return identifiers[0] if name[0].isupper() and not name.isupper() else None
 
 
 def _types(obj):

@@ -67,7 +67,7 @@ BASELINES = """
 {summary}.
 """
 CALIBRATION = """
-| {of}, cross-fitted | before | {by} |
+| {subject}, cross-fitted | before | {by} |
 |---|---|---|
 {rows}
 """
@@ -200,11 +200,11 @@ def _about_numbers(manifest):
     ]
     length, *sizes = spec.shape[1:]
     what = "A series" if spec.name == WINDOW else "An array"
-    of = f", each of {' × '.join(map(str, sizes))} numbers" if sizes else ""
+    step_size = f", each of {' × '.join(map(str, sizes))} numbers" if sizes else ""
     rows = _about_rows(manifest)
     if isinstance(length, int):
-        return f"{what} of {length} {'steps' if sizes else 'numbers'}{of}.{rows}"
-    return f"{what} of at most {manifest.limits.source_length} steps{of}.{rows}"
+        return f"{what} of {length} {'steps' if sizes else 'numbers'}{step_size}.{rows}"
+    return f"{what} of at most {manifest.limits.source_length} steps{step_size}.{rows}"
 
 
 def _about_rows(manifest):
@@ -308,15 +308,15 @@ def _calibration(calibration):
     """Return the table of what the temperature of the scores brings, or the widths of bands."""
     before, after = calibration["before"], calibration["after"]
     if "temperature" in calibration:
-        of = f"scores of {calibration['answers']:,} answers"
+        subject = f"scores of {calibration['answers']:,} answers"
         by = f"temperature of {calibration['temperature']:.3f}"
     else:
-        of = f"bands of {calibration['expected']:.0%}, {calibration['windows']:,} windows"
+        subject = f"bands of {calibration['expected']:.0%}, {calibration['windows']:,} windows"
         by = "calibrated"
     rows = _rows(
         (name.replace("_", " "), f"{before[name]:.4f}", f"{after[name]:.4f}") for name in before
     )
-    table = CALIBRATION.format(of=of, by=by, rows=rows)
+    table = CALIBRATION.format(subject=subject, by=by, rows=rows)
     return table + (_certainty(calibration) if "risk" in calibration else "")
 
 
@@ -325,18 +325,18 @@ def _certainty(calibration):
     bins, risks = calibration["reliability"]["after"], calibration["risk"]
     reliability = _rows(
         (
-            f"{place / len(bins):.2f} to {(place + 1) / len(bins):.2f}",
+            f"{index / len(bins):.2f} to {(index + 1) / len(bins):.2f}",
             f"{count:,.0f}",
             f"{score:.1%}",
             f"{right:.1%}",
         )
-        for place, (count, score, right) in enumerate(bins)
+        for index, (count, score, right) in enumerate(bins)
         if count
     )
     risk = _rows(
-        (f"{place / len(risks):.0%}", f"{share:.1%}")
-        for place, share in enumerate(risks, start=1)
-        if place % 2 == 0  # of twentieths, the tenths
+        (f"{number / len(risks):.0%}", f"{share:.1%}")
+        for number, share in enumerate(risks, start=1)
+        if number % 2 == 0  # of twentieths, the tenths
     )
     return CERTAINTY.format(reliability=reliability, risk=risk)
 

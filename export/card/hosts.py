@@ -38,7 +38,7 @@ and takes the next state from the outputs `{next}…`.
 
 
 def about_generation(manifest: Manifest) -> str:
-    """Return the section of the model card, "" for a bundle without such a graph."""
+    """Return the section of the model card, "" for a bundle without a graph that generates."""
     if ROLE not in manifest.graphs:
         return ""
     graph = manifest.graphs[ROLE]

@@ -45,7 +45,7 @@ class Checked:
 
     run: Run
     plan: ExportPlan
-    own: PipelineRecord
+    pipeline_record: PipelineRecord
     feeds: Mapping[str, Any]
     names: tuple  # `FILES` or `ARGUMENTS`
     calls: list = dataclasses.field(default_factory=list)  # (inputs, outputs) of the last ones
@@ -98,16 +98,17 @@ def reasons_against(run: Run, plan: ExportPlan, names: tuple[str, str]) -> list[
 
 def kind(checked: Checked) -> Iterator[str]:
     """Yield a reason if the pipeline serves models of another kind."""
-    if checked.plan.kind != checked.own.model_kind:
+    served, given = checked.pipeline_record.model_kind, checked.plan.kind
+    if given != served:
         yield (
-            f"{checked.run.record.pipeline} serves a model of kind {checked.own.model_kind!r}; a "
-            f"{type(checked.run.model).__name__} is one of kind {checked.plan.kind!r}"
+            f"{checked.run.record.pipeline} serves a model of kind {served!r}; a "
+            f"{type(checked.run.model).__name__} is one of kind {given!r}"
         )
 
 
 def record(checked: Checked) -> Iterator[str]:
     """Yield what is wrong with the record: limits, ids, settings, and the model's inputs."""
-    settings = checked.own.setting_problems(checked.run.record.settings)
+    settings = checked.pipeline_record.setting_problems(checked.run.record.settings)
     for reasons in (_lengths(checked), _ids(checked), settings, _inputs(checked)):
         yield from (f"{checked.names[0]}{reason}" for reason in reasons)
 
@@ -239,7 +240,7 @@ def _examples(checked, pipeline):
     reasons = [
         f"{name}[{index}]: must have {' and '.join(needed)}"
         for index, example in enumerate(run.examples)
-        if checked.own.needs_targets and not {*needed} <= set(example)
+        if checked.pipeline_record.needs_targets and not {*needed} <= set(example)
     ]
     for index, (value, example) in enumerate(zip(run.inputs, run.examples, strict=True)):
         try:

@@ -39,10 +39,14 @@ def same_rows(alone: np.ndarray, padded: np.ndarray) -> bool:
 def texts(checked: Checked) -> Iterator[str]:
     """Yield problems of a model that seqkeras does not define, tried with made-up tokens."""
     run, tokenizer = checked.run, checked.run.tokenizers.get("text")
-    if not checked.own.feeds or isinstance(run.model, tuple(INPUTS)) or tokenizer is None:
+    if (
+        not checked.pipeline_record.feeds
+        or isinstance(run.model, tuple(INPUTS))
+        or tokenizer is None
+    ):
         return
     last, graph = len(tokenizer) - 1, checked.plan.graphs["model"]
-    longest = checked.own.row_length(run.limits, run.record.settings)
+    longest = checked.pipeline_record.row_length(run.limits, run.record.settings)
     most = min(longest, MOST_TOKENS)
     whole = min(most, MOST_PADDED)
     some = 1 + np.arange((whole + 1) // 2) % last
@@ -80,7 +84,7 @@ def frames(checked: Checked) -> Iterator[str]:
 def _probabilities(checked, operators, outputs):
     """Yield which outputs are probabilities and should be logits; `operators`: see `_operators`."""
     record = checked.run.record
-    for name in checked.own.logits_among(record.settings, [*outputs]):
+    for name in checked.pipeline_record.logits_among(record.settings, [*outputs]):
         if operators[name] in PROBABILITIES or _are_probabilities(outputs[name]):
             activation = PROBABILITIES.get(operators[name], "softmax")
             yield (

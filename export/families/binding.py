@@ -30,8 +30,8 @@ class AmbiguousInputs(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """An input where the model's own call has it."""
+class InputEntry:
+    """An input, as an entry of what the model's own call takes."""
 
     path: tuple  # keys and indices in what the model is called with; () for the tensor itself
     name: str | None  # name of the `keras.Input`, or None if its user gave none
@@ -67,18 +67,18 @@ def structure_of(model: keras.Model) -> Any:
     return None
 
 
-def places_of(model: keras.Model) -> list[Place] | None:
-    """Return the `Place`s of a model's inputs, or None where Keras does not know them.
+def entries_of(model: keras.Model) -> list[InputEntry] | None:
+    """Return the `InputEntry`s of a model, or None where Keras does not know them.
 
     The inputs of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
     """
     structure = structure_of(model)
     if structure is not None:
-        return [_place(path, tensor) for path, tensor in keras.tree.flatten_with_path(structure)]
+        return [_entry(path, tensor) for path, tensor in keras.tree.flatten_with_path(structure)]
     shape = built_shape(model)
     if _is_shape(shape) or not isinstance(shape, Mapping | list | tuple):
         return None
-    return [Place(path, None, None, tuple(sizes)) for path, sizes in _shapes(shape)]
+    return [InputEntry(path, None, None, tuple(sizes)) for path, sizes in _shapes(shape)]
 
 
 def built_shape(model: keras.Model) -> Any:
@@ -87,8 +87,8 @@ def built_shape(model: keras.Model) -> Any:
     return (model.get_build_config() or {}).get("input_shape")
 
 
-def arguments_of(model: keras.Model, names: Collection[str]) -> list[Place] | None:
-    """Return the `Place`s of the arguments of a subclass's `call`, or None if it takes one alone:
+def arguments_of(model: keras.Model, names: Collection[str]) -> list[InputEntry] | None:
+    """Return the arguments of a subclass's `call` as `InputEntry`s, or None if it takes one alone:
     none of our names is an argument, and no second one is required."""
     parameters = keywords_of(model)
     required = [name for name, value in parameters.items() if value.default is value.empty]
@@ -97,17 +97,18 @@ def arguments_of(model: keras.Model, names: Collection[str]) -> list[Place] | No
     shape = built_shape(model)
     first = {next(iter(parameters)): tuple(shape)} if _is_shape(shape) else {}
     return [
-        Place((name,), None, None, first.get(name), name not in required) for name in parameters
+        InputEntry((name,), None, None, first.get(name), name not in required)
+        for name in parameters
     ]
 
 
-def by_words(places: Sequence[Place], names: Collection[str]) -> dict[str, Place]:
-    """Return a dictionary: our name -> `Place`, for the words that are names of ours."""
-    words = [place.word for place in places]
+def by_words(entries: Sequence[InputEntry], names: Collection[str]) -> dict[str, InputEntry]:
+    """Return a dictionary: our name -> `InputEntry`, for the words that are names of ours."""
+    words = [entry.word for entry in entries]
     return {
-        place.word: place
-        for place in places
-        if place.word in names and words.count(place.word) == 1
+        entry.word: entry
+        for entry in entries
+        if entry.word in names and words.count(entry.word) == 1
     }
 
 
@@ -117,7 +118,7 @@ def bound(
     """Return a dictionary: our name -> path of each input, where words, or forms, decide it; None
     where the structure of what a subclass of `keras.Model` reads is unknown.
 
-    A path begins with an argument of `call` if `places_of` the model is None.
+    A path begins with an argument of `call` if `entries_of(model)` is None.
 
     Args:
         binding: some of our names -> what the model calls these inputs: a key, the name of an
@@ -133,70 +134,74 @@ def bound(
         raise ValueError(
             f"binding: {', '.join(unknown)}: no such input; there are {', '.join(names)}."
         )
-    places = places_of(model)
-    if places is None:
-        places = arguments_of(model, names)
-    elif structure_of(model) is None and len(places) == 1 < len(names):
-        places = None
-    if places is None:
+    entries = entries_of(model)
+    if entries is None:
+        entries = arguments_of(model, names)
+    elif structure_of(model) is None and len(entries) == 1 < len(names):
+        entries = None
+    if entries is None:
         return None
-    known = bound_by_user(binding, places)
+    known = bound_by_user(binding, entries)
     known |= by_words(
-        [place for place in places if place not in known.values()],
+        [entry for entry in entries if entry not in known.values()],
         [name for name in names if name not in known],
     )
     rest = [spec for spec in specs if spec.name not in known]
-    free = [place for place in places if place not in known.values()]
-    required = [place for place in free if not place.optional]
+    free = [entry for entry in entries if entry not in known.values()]
+    required = [entry for entry in free if not entry.optional]
     possible = _assignments(rest, required) or _assignments(rest, free)
     if len(possible) > 1:
-        bindings = [_paths(known | assignment, places) for assignment in possible]
+        bindings = [_paths(known | assignment, entries) for assignment in possible]
         raise AmbiguousInputs(
             question(model, [spec.name for spec in rest], free, possible[0]), bindings
         )
     if not possible or any(
-        not place.optional for place in free if place not in possible[0].values()
+        not entry.optional for entry in free if entry not in possible[0].values()
     ):
         there, wanted = (" and ".join(map(str, several)) or "none" for several in (free, rest))
         raise ValueError(
             f"a {type(model).__name__} is called with {there}, which can not be {wanted}; name "
             "each of its inputs, with the axes that it has: `inputs` of save_run or plan_export."
         )
-    return _paths(known | possible[0], places)
+    return _paths(known | possible[0], entries)
 
 
-def bound_by_user(binding: Mapping[str, Any], places: Sequence[Place] | None) -> dict[str, Place]:
-    """Return our name -> `Place`, for what a user says.
+def bound_by_user(
+    binding: Mapping[str, Any], entries: Sequence[InputEntry] | None
+) -> dict[str, InputEntry]:
+    """Return the user's binding as a dictionary: our name -> `InputEntry`.
 
     Raises:
         ValueError: if it names no input of the model, or two that are the same.
     """
-    known = {name: _named_in(key, places) for name, key in binding.items()}
-    taken = [place.path for place in known.values()]
-    if twice := [name for name, place in known.items() if taken.count(place.path) > 1]:
+    known = {name: _named_in(key, entries) for name, key in binding.items()}
+    taken = [entry.path for entry in known.values()]
+    if twice := [name for name, entry in known.items() if taken.count(entry.path) > 1]:
         raise ValueError(f"binding: {' and '.join(twice)} are the same input of the model.")
     return known
 
 
-def fed_by_form(feeds: Mapping[str, Any], places: Sequence[Place]) -> list[dict[str, Place]]:
-    """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`."""
-    orders = itertools.permutations(feeds, len(places)) if len(places) <= len(feeds) else ()
+def fed_by_form(
+    feeds: Mapping[str, Any], entries: Sequence[InputEntry]
+) -> list[dict[str, InputEntry]]:
+    """Return the bindings, our name -> `InputEntry`, of unnamed inputs to feeds of equal form."""
+    orders = itertools.permutations(feeds, len(entries)) if len(entries) <= len(feeds) else ()
     bindings = (
-        dict(zip(names, places, strict=True))
+        dict(zip(names, entries, strict=True))
         for names in orders
-        if all(_alike(*feeds[name], place) for name, place in zip(names, places, strict=True))
+        if all(_alike(*feeds[name], entry) for name, entry in zip(names, entries, strict=True))
     )
     return list(itertools.islice(bindings, MOST_TRIED))
 
 
 def paths_of(binding: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Return a dictionary: our name -> path, of our name -> `Place`."""
-    return {name: place.path for name, place in binding.items()}
+    """Return a dictionary, our name -> path, for a binding, our name -> `InputEntry`."""
+    return {name: entry.path for name, entry in binding.items()}
 
 
-def _paths(binding, places):
+def _paths(binding, entries):
     """Return paths in the order of the model's dictionary, by which its code may read it."""
-    return paths_of(dict(sorted(binding.items(), key=lambda item: places.index(item[1]))))
+    return paths_of(dict(sorted(binding.items(), key=lambda item: entries.index(item[1]))))
 
 
 def keywords_of(model: keras.Model) -> dict[str, inspect.Parameter]:
@@ -209,10 +214,12 @@ def keywords_of(model: keras.Model) -> dict[str, inspect.Parameter]:
     }
 
 
-def _place(path, tensor):
+def _entry(path, tensor):
     layer = getattr(getattr(tensor, "_keras_history", None), "operation", None)
     name = None if DEFAULT_NAME.fullmatch(tensor.name) else tensor.name
-    return Place(tuple(path), name, tensor.dtype, tensor.shape, getattr(layer, "optional", False))
+    return InputEntry(
+        tuple(path), name, tensor.dtype, tensor.shape, getattr(layer, "optional", False)
+    )
 
 
 def _is_shape(shape):
@@ -230,47 +237,47 @@ def _shapes(structure, path=()):
         yield from _shapes(inner, (*path, key))
 
 
-def _named_in(key, places):
-    """Return the only place that a user calls so."""
+def _named_in(key, entries):
+    """Return the entry that a user names by `key`."""
     path = tuple(key) if isinstance(key, list | tuple) else (key,)
-    matching = [place for place in places if place.path == path]
-    matching = matching or [place for place in places if key == place.name]
+    matching = [entry for entry in entries if entry.path == path]
+    matching = matching or [entry for entry in entries if key == entry.name]
     if not matching:
-        known = ", ".join(str(place.name or _shown(place)) for place in places)
+        known = ", ".join(str(entry.name or _shown(entry)) for entry in entries)
         raise ValueError(f"binding: the model has no input {key!r}; it has {known}.")
     return matching[0]
 
 
-def _assignments(specs, places):
-    """Return the ways to give each spec a place of its form: those of the same kind of numbers if
-    there are any, as dictionaries of name -> place; [{}] without specs."""
+def _assignments(specs, entries):
+    """Return the ways to give each spec an entry of its form, dictionaries of name -> entry; [{}]
+    without specs. Ways that keep the kind of numbers exclude the others."""
     for same_kind in (True, False):
-        assignments = list(itertools.islice(_fitting(specs, places, same_kind), MOST_TRIED))
+        assignments = list(itertools.islice(_fitting(specs, entries, same_kind), MOST_TRIED))
         if assignments:
             return assignments
     return []
 
 
-def _fitting(specs, places, same_kind):
+def _fitting(specs, entries, same_kind):
     if not specs:
         yield {}
         return
     first, *rest = specs
-    for place in places:
-        if _alike(first.dtype, first.shape, place, same_kind):
-            others = [other for other in places if other is not place]
+    for entry in entries:
+        if _alike(first.dtype, first.shape, entry, same_kind):
+            others = [other for other in entries if other is not entry]
             for more in _fitting(rest, others, same_kind):
-                yield {first.name: place, **more}
+                yield {first.name: entry, **more}
 
 
-def _alike(dtype, shape, place, same_kind=True):
-    if same_kind and place.dtype is not None and _kind(dtype) != _kind(place.dtype):
+def _alike(dtype, shape, entry, same_kind=True):
+    if same_kind and entry.dtype is not None and _kind(dtype) != _kind(entry.dtype):
         return False
-    if place.shape is None:
+    if entry.shape is None:
         return True
-    return len(shape) == len(place.shape) and not any(
+    return len(shape) == len(entry.shape) and not any(
         isinstance(size, int) and isinstance(closed, int) and size != closed
-        for size, closed in zip(shape[1:], place.shape[1:], strict=True)
+        for size, closed in zip(shape[1:], entry.shape[1:], strict=True)
     )
 
 
@@ -279,12 +286,15 @@ def _kind(dtype):
 
 
 def question(
-    model: keras.Model, names: Sequence[str], places: Sequence[Place], example: Mapping[str, Any]
+    model: keras.Model,
+    names: Sequence[str],
+    entries: Sequence[InputEntry],
+    example: Mapping[str, Any],
 ) -> str:
     """Return the error of inputs that nothing tells apart; `example` is one of the bindings."""
     feeds = " and ".join(names)
-    inputs = " and ".join(map(str, places))
-    binding = {name: _shown(place) for name, place in example.items()}
+    inputs = " and ".join(map(str, entries))
+    binding = {name: _shown(entry) for name, entry in example.items()}
     return (
         f"no name tells which input of the {type(model).__name__}, {inputs}, is {feeds}: give "
         "save_run call=, what model(...) takes for the validation examples, or name them by "
@@ -292,5 +302,5 @@ def question(
     )
 
 
-def _shown(place):
-    return place.path[0] if len(place.path) == 1 else list(place.path)
+def _shown(entry):
+    return entry.path[0] if len(entry.path) == 1 else list(entry.path)

@@ -11,8 +11,8 @@ import numpy as np
 from seqkeras.export.families.binding import (
     AmbiguousInputs,
     bound,
+    entries_of,
     keywords_of,
-    places_of,
     structure_of,
 )
 from seqkeras.export.families.inputs import first_that_works
@@ -115,7 +115,7 @@ def _ways(model, inputs, binding):
 
         yield functional, OwnCall(paths)
         return
-    known = [] if paths is None else [OwnCall(paths, by_keyword=places_of(model) is None)]
+    known = [] if paths is None else [OwnCall(paths, by_keyword=entries_of(model) is None)]
     for own_call in known or _calls(model, inputs, binding):
         yield functools.partial(own_call, model), own_call
 

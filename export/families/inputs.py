@@ -14,9 +14,9 @@ from seqkeras.export.families.binding import (
     bound_by_user,
     built_shape,
     by_words,
+    entries_of,
     fed_by_form,
     paths_of,
-    places_of,
     question,
     structure_of,
 )
@@ -93,10 +93,10 @@ def _problems(spec):
         yield f"{spec.name}: a shape must be of sizes and names of axes; received {shape!r}"
 
 
-def _name_them(feeds=None, places=()):
-    """Return the way out where inputs are unknown; its example has a feed for each `Place`."""
+def _name_them(feeds=None, entries=()):
+    """Return the way out where inputs are unknown; its example has a feed for each entry."""
     feeds = [*(feeds or ANY_FEED).items()]
-    shapes = [place.shape or () for place in places if not place.optional] or [()]
+    shapes = [entry.shape or () for entry in entries if not entry.optional] or [()]
     example = {
         name: (
             dtype,
@@ -122,16 +122,17 @@ def keras_specs(
     If several inputs have open axes, these have separate names in the first list and share "length"
     in the others.
     """
-    places = places_of(model) or []
-    said = bound_by_user(binding, places)
-    names = _names(model, places, feeds, said, by_numbers)
-    paths = {name: place.path for name, place in zip(names, places, strict=True)}
-    several = sum(None in place.shape[1:] for place in places) > 1
+    entries = entries_of(model) or []
+    said = bound_by_user(binding, entries)
+    names = _names(model, entries, feeds, said, by_numbers)
+    paths = {name: entry.path for name, entry in zip(names, entries, strict=True)}
+    several = sum(None in entry.shape[1:] for entry in entries) > 1
     fed = set(names) <= set(feeds)
     return [
         (
             require_specs(
-                _spec(place, name, shared, feeds) for place, name in zip(places, names, strict=True)
+                _spec(entry, name, shared, feeds)
+                for entry, name in zip(entries, names, strict=True)
             ),
             paths,
         )
@@ -139,38 +140,38 @@ def keras_specs(
     ]
 
 
-def _names(model, places, feeds, said, by_numbers):
-    """Return our names of a functional model's inputs; `said`: our name -> `Place`, of the user."""
-    names = {place.path: name for name, place in said.items()}
-    free = [place for place in places if place.path not in names]
+def _names(model, entries, feeds, said, by_numbers):
+    """Return our names of a functional model's inputs; `said`: the user's binding, resolved."""
+    names = {entry.path: name for name, entry in said.items()}
+    free = [entry for entry in entries if entry.path not in names]
     known = by_words(free, [name for name in feeds if name not in said])
-    names |= {place.path: name for name, place in known.items()}
-    if len(places) == 1 and feeds and not names:
+    names |= {entry.path: name for name, entry in known.items()}
+    if len(entries) == 1 and feeds and not names:
         return [next(iter(feeds))]
-    unknown = [place for place in places if place.path not in names]
+    unknown = [entry for entry in entries if entry.path not in names]
     rest = {name: spec for name, spec in feeds.items() if name not in names.values()}
-    in_doubt = by_numbers or not all(place.word for place in unknown)
+    in_doubt = by_numbers or not all(entry.word for entry in unknown)
     if possible := fed_by_form(rest, unknown) if unknown and in_doubt else []:
         path_of = {name: path for path, name in names.items()}
         raise AmbiguousInputs(
             question(model, [" or ".join(rest)], unknown, possible[0]),
             [path_of | paths_of(known) for known in possible],
         )
-    for place in unknown:
-        number = f"_{places.index(place)}" if len(places) > 1 else ""
-        label = place.word or place.name
-        names[place.path] = f"input{number}" if label is None or label in feeds else label
-    return [names[place.path] for place in places]
+    for entry in unknown:
+        number = f"_{entries.index(entry)}" if len(entries) > 1 else ""
+        label = entry.word or entry.name
+        names[entry.path] = f"input{number}" if label is None or label in feeds else label
+    return [names[entry.path] for entry in entries]
 
 
-def _spec(place, name, shared, feeds):
+def _spec(entry, name, shared, feeds):
     """Return a `TensorSpec`; `shared` are the axes that are "length" if they are open."""
-    dtype, axes = feeds.get(name, (place.dtype, ()))
-    if dtype == "float32" and "int" in place.dtype:
-        dtype = place.dtype  # a feed of ids stays a feed of ids
-    if len(axes) != len(place.shape):
-        axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(place.shape))]
-    shape = (axis if size is None else size for axis, size in zip(axes, place.shape, strict=True))
+    dtype, axes = feeds.get(name, (entry.dtype, ()))
+    if dtype == "float32" and "int" in entry.dtype:
+        dtype = entry.dtype  # a feed of ids stays a feed of ids
+    if len(axes) != len(entry.shape):
+        axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(entry.shape))]
+    shape = (axis if size is None else size for axis, size in zip(axes, entry.shape, strict=True))
     return TensorSpec(name, dtype, ("batch", *[*shape][1:]))
 
 
@@ -189,11 +190,11 @@ def fed_specs(model: keras.Model, feeds: Mapping[str, Any], binding: Mapping[str
         ValueError: if it is not known.
     """
     ours = {key: name for name, key in binding.items() if isinstance(key, str)}
-    shape, places = built_shape(model), places_of(model) or ()
+    shape, entries = built_shape(model), entries_of(model) or ()
     if isinstance(shape, Mapping):
         shape = {ours.get(name, name): inner for name, inner in shape.items()}
         takes, others = list(shape), [name for name in shape if name not in feeds]
-    elif len(places) > 1:
+    elif len(entries) > 1:
         takes, others = [], ["a list"]
     else:
         parameters = inspect.signature(model.call).parameters.values()
@@ -210,7 +211,7 @@ def fed_specs(model: keras.Model, feeds: Mapping[str, Any], binding: Mapping[str
         unknown = f", {', '.join(others)} among others" if feeds and others else ""
         raise ValueError(
             f"it is not known what a {type(model).__name__} is called with{unknown}; "
-            f"{_name_them(feeds, places or arguments_of(model, feeds) or ())}."
+            f"{_name_them(feeds, entries or arguments_of(model, feeds) or ())}."
         )
     first = names[0]
     built = (shape.get(first) if isinstance(shape, Mapping) else shape) or ()

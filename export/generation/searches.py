@@ -70,7 +70,7 @@ def all_of(results: Any) -> dict[str, Tensor]:
 
 
 def result_specs(max_length: int, *several: Any) -> list[TensorSpec]:
-    """Return the `TensorSpec`s of `best_of`; those of `all_of` with the number of hypotheses."""
+    """Return the `TensorSpec`s of what `best_of` returns, or `all_of` with `several` hypotheses."""
     shapes = ("batch", *several, max_length), ("batch", *several), ("batch", *several)
     return [
         TensorSpec(name, dtype, shape)
@@ -113,13 +113,13 @@ class Sampled(OneSequence):
         return super().begin(batch_size) | self._options | {"uniform": uniform}
 
     def extend(
-        self, log_probs: Tensor, others: Sequence[Tensor], prefix: Any, found: dict[str, Tensor]
+        self, log_probs: Tensor, others: Sequence[Tensor], prefix: Any, progress: dict[str, Tensor]
     ) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
-        drawing = {name: found[name] for name in (*self._options, "uniform")}
+        drawing = {name: progress[name] for name in (*self._options, "uniform")}
         log_probs = _drawn_from(log_probs[:, 0], drawing)
         drawn = inverse_cdf(log_probs, ops.take(drawing["uniform"], prefix.length, axis=1))
         one = OneSequence(lambda *_: drawn, self.end_id)
-        token, beams, after = one.extend(log_probs[:, None], others, prefix, found)
+        token, beams, after = one.extend(log_probs[:, None], others, prefix, progress)
         return token, beams, after | drawing
 
 

@@ -54,8 +54,8 @@ class PipelineRecord:
         vectors: whether answers are vectors, which are compared by direction.
         targets: settings -> the `Targets`; None for no score.
         strings: `TextModel` -> signatures on strings by name; None for none.
-        expected: (outputs of such a signature, the pipeline's answer, the pipeline, its input) ->
-            an `ExpectedAnswer`; None for models that generate, which are compared as texts.
+        expected: (outputs of a signature on strings, the pipeline's answer, the pipeline, its
+            input) -> an `ExpectedAnswer`; None for models that generate, whose texts are compared.
         expected_by: options with which the pipeline's answers hold all that is compared.
         differences: manifest -> sentences on how answers of signatures on strings differ from the
             pipeline's.

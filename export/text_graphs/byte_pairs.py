@@ -122,7 +122,7 @@ class _Spaces:
 
         Args:
             ids: (N,) of tokens.
-            place: (N,) index of the added token, or -1.
+            added_index: (N,) index of the added token, or -1.
             widths: (N,) in characters, with the spaces that belong to an added token.
         """
         added, added_index = added_index >= 0, tf.maximum(added_index, 0)

@@ -27,7 +27,7 @@ def generating(
     "n_best" gives "texts" and "scores", and "sample" draws tokens by the options of a row, if the
     model has these signatures on ids, name -> `Signature`.
 
-    `answer` takes such a signature, the strings and `truncate`, and of "sample" its options by
+    `answer` takes a signature on ids, the strings and `truncate`, and for "sample" its options by
     name; it returns the texts and scores of all rows and of all their results, in order, and the
     (B,) errors of rows.
     """

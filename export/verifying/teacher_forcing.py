@@ -116,8 +116,8 @@ def margins(
         scores_of: some rows of the arrays by name -> (n, T, V) scores of the next token.
         arrays: the arrays of all N rows by name.
     """
-    rows, found = len(next(iter(arrays.values()))), []
+    rows, batch_margins = len(next(iter(arrays.values()))), []
     for batch in batches(rows):
         best = np.partition(scores_of(rows_of(arrays, batch)), -2, axis=-1)[..., -2:]
-        found.append(best[..., 1] - best[..., 0])
-    return np.concatenate(found)
+        batch_margins.append(best[..., 1] - best[..., 0])
+    return np.concatenate(batch_margins)

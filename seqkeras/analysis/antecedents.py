@@ -33,10 +33,10 @@ def sentence(random):
     template, animals, of_animals, places, of_places, pronoun = LANGUAGES[
         str(random.choice([*LANGUAGES]))
     ]
-    animal, place = str(random.choice(animals)), str(random.choice(places))
+    animal, location = str(random.choice(animals)), str(random.choice(places))
     adjective = str(random.choice(of_animals + of_places))
-    words = template.format(animal, place, adjective).split()
-    antecedent = animal if adjective in of_animals else place
+    words = template.format(animal, location, adjective).split()
+    antecedent = animal if adjective in of_animals else location
     return words, words.index(pronoun), words.index(antecedent)
 
 
@@ -95,7 +95,7 @@ def read(text):
     """
     words, known = text.split(), vocabulary()
     unknown = [word for word in words if word not in known]
-    pronouns = [place for place, word in enumerate(words) if word in PRONOUNS]
+    pronouns = [index for index, word in enumerate(words) if word in PRONOUNS]
     if unknown or len(pronouns) != 1 or len(words) > LONGEST:
         raise ValueError(
             f"text must be at most {LONGEST} words of {', '.join(known[1:])}, one of them "

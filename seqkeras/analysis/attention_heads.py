@@ -25,13 +25,13 @@ class HeadsOfWord:
 
     Attributes:
         words: (T,) words.
-        place: index of the word.
+        row: index of the word.
         weights: (N, T) weights of each head.
         title: text above the panel.
     """
 
     words: list
-    place: int
+    row: int
     weights: np.ndarray
     title: str
 
@@ -47,18 +47,18 @@ def heads_of_word(model, text):
 
     from seqkeras.analysis import antecedents
 
-    words, place = antecedents.read(text)
+    words, index = antecedents.read(text)
     token_ids, lengths = antecedents.encode([words])
     inputs = {"token_ids": token_ids, "lengths": lengths}
-    logits = ops.convert_to_numpy(model(inputs)["word"])[0, place]
+    logits = ops.convert_to_numpy(model(inputs)["word"])[0, index]
     answer = antecedents.vocabulary()[int(np.argmax(logits))]
     weights = ops.convert_to_numpy(model.attention_weights(inputs)["encoder"])[0]
     return [
         HeadsOfWord(
             words,
-            place,
-            heads[:, place],
-            f"layer {layer}: {words[place]} → {answer}",
+            index,
+            heads[:, index],
+            f"layer {layer}: {words[index]} → {answer}",
         )
         for layer, heads in enumerate(weights, 1)
     ]
@@ -78,24 +78,24 @@ def heads_figure(rows):
 def draw_panel(axes, panel):
     """Draw a `HeadsOfWord` into the axes of a figure."""
     count = len(panel.weights)
-    for place, word in enumerate(panel.words):
-        chosen = place == panel.place
+    for row, word in enumerate(panel.words):
+        chosen = row == panel.row
         box = {"facecolor": RULE if chosen else "white", "edgecolor": "none", "pad": 2}
         for x, side, column in ((LEFT, "right", "left"), (RIGHT, "left", "right")):
             axes.text(
-                x, place, readable(word), ha=side, va="center", color=INK, fontsize=10.5,
+                x, row, readable(word), ha=side, va="center", color=INK, fontsize=10.5,
                 parse_math=False, bbox=box if column == "left" else None,
             )  # fmt: skip
     for head, (weights, style) in enumerate(zip(panel.weights, STYLES)):
         shift = 0.14 * (head - (count - 1) / 2)  # so that no head covers another
         line = {"color": style["color"], "linestyle": style["linestyle"]}
         left = BARS + head * (BAR + 0.25)
-        for place, weight in enumerate(weights):
+        for row, weight in enumerate(weights):
             if weight >= LEAST:
-                ends = (LEFT + 0.15, RIGHT - 0.15), (panel.place + shift, place + shift)
+                ends = (LEFT + 0.15, RIGHT - 0.15), (panel.row + shift, row + shift)
                 axes.plot(*ends, linewidth=0.4 + THICKEST * weight, alpha=0.85, **line)
-            axes.barh(place, BAR, 0.66, left, color="white", edgecolor=RULE, linewidth=0.6)
-            axes.barh(place, BAR * weight, 0.66, left, color=style["color"])
+            axes.barh(row, BAR, 0.66, left, color="white", edgecolor=RULE, linewidth=0.6)
+            axes.barh(row, BAR * weight, 0.66, left, color=style["color"])
         axes.text(left + BAR / 2, -0.9, f"{head + 1}", ha="center", va="center", color=QUIET)
     axes.set(xlim=(0, BARS + count * (BAR + 0.25)), ylim=(len(panel.words) - 0.4, -1.4))
     axes.set_axis_off()

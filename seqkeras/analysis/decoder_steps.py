@@ -81,7 +81,7 @@ def steps_figure(source, steps, room):
     attention.pcolormesh(weights, cmap="Blues", **grid)
     probabilities = np.array([[p for _, p in step.candidates] for step in steps])
     candidates.pcolormesh(probabilities, cmap="Blues", **grid)
-    filled = np.array([[place < step.cached for place in range(room)] for step in steps])
+    filled = np.array([[position < step.cached for position in range(room)] for step in steps])
     cache.pcolormesh(filled, cmap=ListedColormap(["white", QUIET]), **grid)
     for row, step in enumerate(steps):
         for column, (word, p) in enumerate(step.candidates):

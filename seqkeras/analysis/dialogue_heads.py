@@ -63,7 +63,7 @@ def dialogue(random, asking=SPEAKERS):
         for speaker in SPEAKERS
         for topic, values in TOPICS.items()
     ]
-    turns = [turns[place] for place in random.permutation(len(turns))]
+    turns = [turns[index] for index in random.permutation(len(turns))]
     return asked(turns, str(random.choice(asking)), str(random.choice([*TOPICS])))
 
 
@@ -125,19 +125,20 @@ def train(steps=400, seed=1):
 
 
 def answers_of(model, dialogues):
-    """Return the words that a model gives for each dialogue: the speaker's and the other's."""
+    """Return the words that a model gives for each dialogue: the speaker's and the other
+    speaker's."""
     inputs, known = encode(dialogues), vocabulary()
     outputs, rows = model(inputs), np.arange(len(dialogues))
     best = [
         np.asarray(outputs[name])[rows, inputs["lengths"] - 1].argmax(axis=-1)
         for name in ("own", "other")
     ]
-    return [tuple(known[place] for place in pair) for pair in zip(*best)]
+    return [tuple(known[index] for index in pair) for pair in zip(*best)]
 
 
 def shares(model, dialogues):
-    """Return (B, L, N) shares of the attention of the last word that lie on the speaker's own
-    earlier turns, and the same of the other's."""
+    """Return two (B, L, N) arrays: the shares of the last word's attention on the speaker's earlier
+    turns, and on the other speaker's earlier turns."""
     from keras import ops
 
     inputs = encode(dialogues)
@@ -157,8 +158,8 @@ def panel_of(model, turns):
 
     words = [word for _, text in turns for word in text.split()]
     heads = ops.convert_to_numpy(model.attention_weights(encode([turns]))["encoder"])[0, -1]
-    speaker, [(own, other)] = turns[-1][0], answers_of(model, [turns])
-    title = f"{speaker}: {turns[-1][1]} → {own}, {other}"
+    speaker, [(speaker_word, other_word)] = turns[-1][0], answers_of(model, [turns])
+    title = f"{speaker}: {turns[-1][1]} → {speaker_word}, {other_word}"
     return HeadsOfWord(words, len(words) - 1, heads[:, -1], title)
 
 

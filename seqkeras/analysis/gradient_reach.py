@@ -143,8 +143,8 @@ def reach_figure(measured):
             axes.plot(norms, label=label, markevery=2, markersize=5, **style)
         axes.set_yscale("log")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if field == "after" else {}
-        frame(axes, title, "n, steps back", "norm of ∂(v · h(T)) / ∂e(T−n)", **place)
+        legend = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if field == "after" else {}
+        frame(axes, title, "n, steps back", "norm of ∂(v · h(T)) / ∂e(T−n)", **legend)
         axes.grid(color=RULE, linewidth=0.5)
     panels[0].get_legend().remove()
     panels[1].set_ylabel("")

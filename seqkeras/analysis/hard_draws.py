@@ -69,7 +69,8 @@ def plot_hard_draws(path, text=TEXT, draws=500, steps=300, seed=0):
         path: the file, replaced if it exists.
         text: English words of the translator.
         draws: number of draws.
-        steps, seed: of the training; the seed also of the draws.
+        steps: steps of the training.
+        seed: seed of the training, and of the draws.
 
     Raises:
         ValueError: if the translator does not know a word, or there are fewer than two draws.

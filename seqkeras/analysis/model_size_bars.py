@@ -42,10 +42,10 @@ def sizes_figure(sizes, length):
     for row, (parts, operations) in enumerate(sizes.values()):
         numbers, float32, int8 = (sum(getattr(part, field) for part in parts) for field in FIELDS)
         texts = f"{numbers:,}", *(f"{n / 1e6:,.0f}" for n in (float32, int8, operations))
-        for place, text in zip(COLUMNS.values(), texts):
-            _write(axes, place, row, text, ha="right")
-    for title, place in COLUMNS.items():
-        _write(axes, place, -1, title, ha="right")
+        for x, text in zip(COLUMNS.values(), texts):
+            _write(axes, x, row, text, ha="right")
+    for title, x in COLUMNS.items():
+        _write(axes, x, -1, title, ha="right")
     axes.set(xlim=(0, max(COLUMNS.values()) + 2), ylim=(len(sizes) - 0.5, -1.5))
     axes.set_xticks(range(0, 101, 20))
     title = f"Parameters by part, their bytes, and multiply-adds for each of {length} tokens"
@@ -63,8 +63,8 @@ def _held(sizes):
 
 def _share(parts, name):
     """Return how many percent of all parameters a part holds."""
-    own = sum(part.parameters for part in parts if part.name == name)
-    return 100 * own / sum(part.parameters for part in parts)
+    count = sum(part.parameters for part in parts if part.name == name)
+    return 100 * count / sum(part.parameters for part in parts)
 
 
 def _write(axes, x, y, text, **look):

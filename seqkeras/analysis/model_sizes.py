@@ -71,8 +71,8 @@ def operations_of(model, length):
 
     Args:
         model: a model whose weights have no values, as `published` returns it.
-        length: T, tokens of the text, and of what is generated; of a functional model every size
-            of an input that is open. If none is open, the steps are those of its longest input.
+        length: T, tokens of the text and of the generated answer; of a functional model, every open
+            size of an input. If no size is open, the steps are those of its longest input.
 
     Raises:
         ValueError: if the model reads more than a text or a window, or `count_operations` can not
@@ -122,10 +122,10 @@ def parts_of(model):
     )
     parts = []
     for name in (*PARTS, OTHER):
-        own = [(weight, layer) for part, weight, layer in placed.values() if part == name]
-        if own:
-            parameters = sum(_size(weight) for weight, _ in own)
-            int8 = sum(_int8_bytes(weight, layer, name, vocab_size) for weight, layer in own)
+        weights = [(weight, layer) for part, weight, layer in placed.values() if part == name]
+        if weights:
+            parameters = sum(_size(weight) for weight, _ in weights)
+            int8 = sum(_int8_bytes(weight, layer, name, vocab_size) for weight, layer in weights)
             parts.append(Part(name, parameters, 4 * parameters, int8))
     return parts
 

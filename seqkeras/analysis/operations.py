@@ -82,14 +82,14 @@ class _Counter:
     def count(self, outputs):
         multiply_adds, depths = 0, {}
         for operation in _in_order(outputs):
-            own = self._own(operation)
-            multiply_adds += own.multiply_adds
+            cost = self._cost(operation)
+            multiply_adds += cost.multiply_adds
             before = [depths[tensor.op] for tensor in operation.inputs]
-            depths[operation] = own.sequential + max(before, default=0)
+            depths[operation] = cost.sequential + max(before, default=0)
         sequential = max((depths[tensor.op] for tensor in outputs), default=0)
         return Operations(multiply_adds, sequential)
 
-    def _own(self, operation):
+    def _cost(self, operation):
         """Return the `Operations` of one node of the graph."""
         if operation.type in LOOPS:
             turns, body = self._turns(operation), self._within(operation, "body")

@@ -61,7 +61,7 @@ class PastAttention(keras.layers.Layer):
         return output, weights
 
     def read(self, sequence, state, mask=None):
-        """Return a piece of a sequence, after another.
+        """Read a piece of a sequence, which follows the piece of the state.
 
         Args:
             sequence: (B, T, D).
@@ -125,11 +125,11 @@ class PastAttention(keras.layers.Layer):
         return parts[0], parts[1], parts[-1]
 
     def _before(self, whole):
-        """Return (B, L + T, ...) to (B, T, L, ...): beside each of T steps the L before it."""
+        """Map (B, L + T, ...) to (B, T, L, ...): beside each of T steps the L before it."""
         return ops.stack([whole[:, i : i - self.window] for i in range(self.window)], axis=2)
 
     def _behind(self, whole, lengths):
-        """Return (B, L + T, ...) to (B, L, ...): the last L of a number of steps (B,), None for
+        """Map (B, L + T, ...) to (B, L, ...): the last L of a number of steps (B,), None for
         T."""
         if lengths is None:
             return whole[:, -self.window :]

@@ -23,9 +23,9 @@ class RestrictedSelfAttention(Heads):
 
     The sequence falls into blocks of r; each attends to itself and to its neighbours under a band
     mask, so no (T, T) tensor is made: time and memory are O(T r). The outputs are those of
-    `MultiHeadAttention` under `window_mask(T, r, r)`, and the weights are laid out as there. An
-    attention_mask that differs from query to query is a (T, T) tensor already: under one the layer
-    computes as `MultiHeadAttention` does.
+    `MultiHeadAttention` under `window_mask(T, r, r)`; `get_weights` gives arrays of the same
+    shapes in the same order. An attention_mask that differs from query to query is a (T, T) tensor
+    already: under one the layer computes as `MultiHeadAttention` does.
 
     `extend` reads further tokens after a cache of the last P <= r, whose last place holds the last
     token: a step costs O(r), however many tokens came before it.

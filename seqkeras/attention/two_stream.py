@@ -18,7 +18,7 @@ class TwoStreamAttention(Heads):
 
     h(t) knows which token stands at t; g(t) knows where t is and not what stands there, so that
     g'(t) can predict it. attention is that of `MultiHeadAttention`; both streams have the same
-    weights, which are laid out as there.
+    weights; `get_weights` gives arrays of its shapes in its order.
 
     `extend` and `causal` go from left to right, where the query stream is a position ahead of the
     content stream: what h(t) may attend to is what predicts position t + 1.

@@ -95,9 +95,9 @@ def _compare(network, where, given, mask, help_):
             help_now += " A step that does more than inputs + recurrent needs recurrent_gradients."
         pairs = [(name, mine, plain)]
         if name.startswith("gates"):
-            gates = (np.split(each, len(network.masked_gates)) for each in (mine, plain))
-            of = name.removeprefix("gates ")
-            pairs = [(f"gate {index} {of}", *pair) for index, pair in enumerate(zip(*gates))]
+            gates = (np.split(gradient, len(network.masked_gates)) for gradient in (mine, plain))
+            origin = name.removeprefix("gates ")
+            pairs = [(f"gate {index} {origin}", *pair) for index, pair in enumerate(zip(*gates))]
         for part, mine, plain in pairs:
             told = f"{where}: the gradient by {part} differs"
             _require_close(network, told, mine, plain, help_now)
@@ -144,7 +144,9 @@ def _with_gradients(function, values):
         return sum(ops.sum(ops.sin(result)) for result in results), results
 
     gradients, results = _differentiated(number_and_results, values)
-    return [[ops.convert_to_numpy(each) for each in some] for some in (results, gradients)]
+    return [
+        [ops.convert_to_numpy(tensor) for tensor in tensors] for tensors in (results, gradients)
+    ]
 
 
 def _differentiated(function, values):

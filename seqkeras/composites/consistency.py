@@ -72,11 +72,11 @@ def _stepped(network, inputs, recurrent, states):
         ) from error
     new, saved = _pair(network, "step", result, "(new states, saved)")
     sizes = [tuple(state.shape) for state in states]
-    found = [tuple(getattr(state, "shape", ())) for state in new]
-    if found != sizes:
+    shapes = [tuple(getattr(state, "shape", ())) for state in new]
+    if shapes != sizes:
         raise ValueError(
             f"{who(network)}: {received}. step must then return new states of shapes {sizes}, "
-            f"(batch, units) each; received {found}."
+            f"(batch, units) each; received {shapes}."
         )
     return new, saved
 

@@ -65,8 +65,11 @@ class Sequences:
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """Return the rows of some of these, one at least, one after the other; all else is the
-        first's. Many values lie in a file (`seqkeras.data.stored`)."""
+        """Return the rows of all parts, one part after the other; there must be one part at least.
+
+        Width and padding are the first part's. Many values are kept in a file
+        (`seqkeras.data.stored`).
+        """
         whole: Any = None
         lengths, starts, values = [], [], GrowingArray()
         for part in parts:
@@ -79,8 +82,11 @@ class Sequences:
         return whole
 
     def chosen(self, rows: np.ndarray | slice) -> Self:
-        """Return the rows of an array of integers, or for which one of booleans has True, or of a
-        slice; the values are shared."""
+        """Return some rows, which share the values with these.
+
+        Args:
+            rows: an array of integers, an array of booleans for all rows, or a slice.
+        """
         some = copy.copy(self)
         some.starts, some.lengths = self.starts[rows], self.lengths[rows]
         return some
@@ -235,10 +241,10 @@ class Batches(keras.utils.PyDataset):
         return self.order.batches_per_pass
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        """Return the batch of a place in the present pass.
+        """Return a batch of the present pass, by its index.
 
-        Keras on TensorFlow takes the lengths of the first two for the lengths of all, if they are
-        the same: so of the second, sequences are padded by one step more.
+        If the first two batches have the same length, Keras on TensorFlow takes it for the length
+        of all batches; the second batch is therefore padded by one step more.
         """
         number = max(self.number, 0)
         rows = self.order.of_pass(number)[index]
@@ -281,7 +287,7 @@ class Batches(keras.utils.PyDataset):
         return self.dataset(step) if is_tensorflow else self.from_step(step)
 
     def dataset(self, step: int = 0) -> tf.data.Dataset:
-        """Return the same as a `tf.data.Dataset`, which prepares two batches ahead."""
+        """Return the batches as a `tf.data.Dataset`, which prepares two batches ahead."""
         import tensorflow as tf
 
         def spec(array, dtype=None):
@@ -345,9 +351,9 @@ class Batches(keras.utils.PyDataset):
         if self._few is None:
             return [rounded_up(sizes) for sizes in needed]
         axes = zip(itertools.chain(*self._few), itertools.chain(*needed), strict=True)
-        place = max((np.searchsorted(few, size) for few, size in axes), default=0)
+        index = max((np.searchsorted(few, size) for few, size in axes), default=0)
         return [
-            [max(few[min(place, len(few) - 1)], size) for few, size in zip(*pair, strict=True)]
+            [max(few[min(index, len(few) - 1)], size) for few, size in zip(*pair, strict=True)]
             for pair in zip(self._few, needed, strict=True)
         ]
 

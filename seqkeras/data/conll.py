@@ -201,7 +201,7 @@ class _Columns(NamedTuple):
         return others and content[1:2].isspace()  # "#tag" is a word, of a row that is not whole
 
     def sentence(self, rows, document):
-        """Return the `Sentence` of such a list and its document."""
+        """Return the `Sentence` of a list and a document that `groups` yields."""
         words, tags = [], []
         of_word, of_tag = self.places
         width, known_words, known_tags = self.width, self.words, self.tags

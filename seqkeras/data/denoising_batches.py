@@ -29,7 +29,7 @@ class Frame(NamedTuple):
     def of(cls, tokenizer: Subwords, start_id: int, end_id: int) -> Frame:
         """Return the frame of the sources that a tokenizer makes of texts."""
         encoding: Encoding = tokenizer.analyze("a")
-        real = [place for place, offset in enumerate(encoding.offsets) if offset is not None]
+        real = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
         ids = encoding.token_ids
         return cls(ids[: real[0]], ids[real[-1] + 1 :], start_id, end_id)
 
@@ -93,17 +93,17 @@ class DenoisingBatches(RowBatches):
         texts, lengths = _joined(rows)
         if self.shuffled:
             mixed = [[row[at] for at in generator.permutation(len(row))] for row in rows]
-            found = self.noise(_joined(mixed)[0], lengths, generator=generator)._replace(
+            damaged = self.noise(_joined(mixed)[0], lengths, generator=generator)._replace(
                 targets=texts
             )
         else:
-            found = self.noise(texts, lengths, generator=generator)
+            damaged = self.noise(texts, lengths, generator=generator)
         frame, room = self.frame, self.frame.room(self.max_length)
         sources = [
             [*frame.prefix, *source[: min(length, room)], *frame.suffix]
-            for source, length in zip(found.sources.tolist(), found.source_lengths, strict=True)
+            for source, length in zip(damaged.sources.tolist(), damaged.source_lengths, strict=True)
         ]
-        targets = zip(found.targets.tolist(), found.target_lengths, strict=True)
+        targets = zip(damaged.targets.tolist(), damaged.target_lengths, strict=True)
         return sources, [target[:length] for target, length in targets]
 
     def _batch(self, drawn, more=0):

@@ -22,7 +22,7 @@ class RecordingWindows:
     """Values of all frames, a window at a time.
 
     Args:
-        values: (frames, ...), those of one recording after those of another.
+        values: (frames, ...), the frames of all recordings, one recording after the other.
         starts, lengths: (windows,) integers, the first frame of each window, and its frames.
         length: T, of a window.
         padding: what stands after the end of a recording.

@@ -123,9 +123,10 @@ def read_arrays(path: Path | str, for_each_frame: bool) -> list[Recording]:
         )
     shape = frames.shape[: 1 + for_each_frame]
     if labels.shape != shape:
-        of = "frame" if for_each_frame else "recording"
+        unit = "frame" if for_each_frame else "recording"
         raise DataError(
-            f"{path}: 'labels' must have shape {shape}, one for each {of}; received {labels.shape}."
+            f"{path}: 'labels' must have shape {shape}, one for each {unit}; received "
+            f"{labels.shape}."
         )
     lengths = arrays.get("lengths", np.full(len(frames), frames.shape[1]))
     fits = lengths.shape == shape[:1] and lengths.dtype.kind in "iu"

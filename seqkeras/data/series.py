@@ -166,20 +166,20 @@ def ways_to_read(
         for sign, way in DECIMAL_OPTIONS.items()
         if number_of(texts[unread], sign) is not None
     }
-    if ways := [way for way, place in stray.items() if place is None]:
+    if ways := [way for way, index in stray.items() if index is None]:
         return f"; {' or '.join(ways)} reads it"
-    for way, place in stray.items():
-        if place is not None:
-            at = where[place].rpartition(", ")[2]
-            return f"; {way} reads it, and not {texts[place]!r:.40} of {at}: write both in one form"
+    for way, index in stray.items():
+        if index is not None:
+            at = where[index].rpartition(", ")[2]
+            return f"; {way} reads it, and not {texts[index]!r:.40} of {at}: write both in one form"
     return ""
 
 
 def _unread(texts, decimal):
-    """Yield the places of texts that are neither missing nor a number."""
-    for place, text in enumerate(texts):
+    """Yield the indices of texts that are neither missing nor a number."""
+    for index, text in enumerate(texts):
         if not is_missing(text) and number_of(text, decimal) is None:
-            yield place
+            yield index
 
 
 def numbers_of(series: Series, names: Sequence[str], decimals: Mapping[str, str]) -> np.ndarray:

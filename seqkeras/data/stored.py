@@ -62,12 +62,12 @@ class Stored(Sequence):
             some = copy.copy(self)
             some._rows = self._rows[index]
             return some
-        number, place = divmod(int(self._rows[index]), BLOCK)
+        number, offset = divmod(int(self._rows[index]), BLOCK)
         latest, block = self._latest
         if latest != number:
             block = self._blocks[number]
             self._latest = number, block
-        example = block[place]
+        example = block[offset]
         for function in self._functions:
             example = function(example)
         return example
@@ -150,7 +150,7 @@ def _room():
 
 
 def taken(examples: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
-    """Return the examples of some rows, an array of integers: a list of those of a list."""
+    """Return the examples at an array of indices: a `Stored` for a `Stored`, a list for a list."""
     if isinstance(examples, Stored):
         return examples[rows]
     return [examples[row] for row in rows.tolist()]
@@ -222,7 +222,7 @@ class GrowingArray:
 
 
 def joined_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return arrays one behind the other, those of `GrowingArray.whole`; one array as it is."""
+    """Return arrays one behind the other, as `GrowingArray.whole` does; one array as it is."""
     if len(arrays) == 1:
         return arrays[0]
     whole = GrowingArray()

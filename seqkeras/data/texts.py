@@ -151,7 +151,7 @@ class TextFile:
 
 
 def parts_of(text: str | TextFile) -> Iterable[str]:
-    """Return the parts of a text: itself, or those of its file, which end with lines."""
+    """Return the parts of a text: a string itself, or parts of a file, which end with lines."""
     return [text] if isinstance(text, str) else text
 
 

@@ -72,8 +72,8 @@ class Constraint:
             vocab_size: vocabulary size of the model; None for the tokenizer's.
 
         Raises:
-            ValueError: if it is not such an expression, or the tokenizer can not write any matching
-                text.
+            ValueError: if regex does not follow this syntax, or the tokenizer can not write any
+                matching text.
         """
         return cls._of(Pattern.of_expression(regex), tokenizer, end_id, vocab_size)
 

@@ -74,7 +74,7 @@ class TokenEmbedding(keras.layers.Layer):
         return looked_up * self.dim**0.5 if self.scale else looked_up
 
     def logits(self, hidden):
-        """Return (..., D) hidden states to (..., V) logits, in float32 at least."""
+        """Map (..., D) hidden states to (..., V) logits, in float32 at least."""
         dtype = "float64" if self.compute_dtype == "float64" else "float32"
         E = ops.cast(self.embeddings, dtype)
         logits = ops.matmul(ops.cast(hidden, dtype), ops.transpose(E))

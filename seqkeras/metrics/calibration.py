@@ -44,8 +44,8 @@ def reliability(scores: Iterable[float], right: Iterable[bool], bins: int = BINS
     if not ((scores >= 0) & (scores <= 1)).all():
         raise ValueError(f"reliability: scores must be from 0 to 1; received {scores}.")
     places = np.maximum(np.ceil(scores * bins).astype(int) - 1, 0)
-    counts, *sums = (np.bincount(places, each, bins) for each in (None, scores, right))
-    return np.stack([counts, *(each / np.maximum(counts, 1) for each in sums)], axis=1)
+    counts, *sums = (np.bincount(places, values, bins) for values in (None, scores, right))
+    return np.stack([counts, *(total / np.maximum(counts, 1) for total in sums)], axis=1)
 
 
 def expected_calibration_error(
@@ -81,8 +81,8 @@ def expected_calibration_error(
 def log_softmax(
     logits: np.ndarray, temperature: float = 1.0, counts: np.ndarray | float = 1.0
 ) -> np.ndarray:
-    """Return log softmax(logits / T) over the last axis, in float64; a logit of several classes
-    counts so often, and has the probability of all of them."""
+    """Return log softmax(logits / T) over the last axis, in float64; a logit that stands for
+    `counts` classes has the probability of all of them."""
     z = np.asarray(logits, "float64") / temperature + np.log(counts)
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))

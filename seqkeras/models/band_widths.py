@@ -96,6 +96,6 @@ class BandWidths(keras.layers.Layer):
 
 
 def centre_of(quantiles):
-    """Return the places of the quantiles nearest to 1/2: one, or two that are equally near."""
+    """Return the indices of the quantiles nearest to 1/2: one, or two that are equally near."""
     distances = [round(abs(quantile - 0.5), 9) for quantile in quantiles]
-    return [place for place, each in enumerate(distances) if each == min(distances)]
+    return [index for index, distance in enumerate(distances) if distance == min(distances)]

@@ -109,7 +109,7 @@ class Distillation(keras.Model):
 
     @property
     def encoder(self):
-        """The student's, if it has one."""
+        """The encoder of the student; the student may have none."""
         return self.student.encoder
 
     def _require_encoders(self):

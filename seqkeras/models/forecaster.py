@@ -263,8 +263,8 @@ class Forecaster(keras.Model):
         return outputs
 
     def _values(self, outputs):
-        """Return (..., C quantiles) outputs of the last layer to (..., C, quantiles) that do not
-        cross."""
+        """Map (..., C quantiles) outputs of the last layer to (..., C, quantiles) values that do
+        not cross."""
         if not self.quantiles:
             return outputs
         shape = (*ops.shape(outputs)[:-1], self.sizes["num_targets"], len(self.quantiles))
@@ -274,7 +274,7 @@ class Forecaster(keras.Model):
 
     @property
     def middle(self):
-        """The place of the quantile nearest to 1/2."""
+        """The index of the quantile nearest to 1/2."""
         return min(range(len(self.quantiles)), key=lambda index: abs(self.quantiles[index] - 0.5))
 
     def get_config(self):

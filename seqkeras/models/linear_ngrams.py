@@ -88,7 +88,7 @@ class LinearNgrams(keras.layers.Layer):
         self.spell = Spelling(pieces, goes_on, word_length)
         most = max(map(max, filter(None, self.spell.pieces)), default=0)
         codes = [0, *(pow(index + 1, 11, PRIME) or EDGE for index in range(1, most + 1))]
-        factors = [pow(1103, place + 1, PRIME) for place in range(word_length + 2)]
+        factors = [pow(1103, position + 1, PRIME) for position in range(word_length + 2)]
         self._codes, self._factors = np.array(codes, "int32"), np.array(factors, "int32")
 
     def build(self, token_ids_shape):
@@ -114,21 +114,21 @@ class LinearNgrams(keras.layers.Layer):
         characters, _, _, _ = self.spell(ops.cast(token_ids, "int32"))  # (B, T, L)
         size = ops.sum(ops.cast(characters != 0, "int32"), axis=-1, keepdims=True)
         is_word = size > 0
-        place = ops.arange(characters.shape[-1] + 2, dtype="int32")
-        ends = ops.logical_and(is_word, ops.logical_or(place == 0, place == size + 1))
+        positions = ops.arange(characters.shape[-1] + 2, dtype="int32")
+        ends = ops.logical_and(is_word, ops.logical_or(positions == 0, positions == size + 1))
         codes = ops.take(ops.convert_to_tensor(self._codes), characters, axis=0)
         codes = ops.where(ends, EDGE, ops.pad(codes, [[0, 0], [0, 0], [1, 1]]))  # (B, T, L + 2)
         more = ops.pad(codes, [[0, 0], [0, 0], [0, self.longest - 1]])
         gram = codes * int(self._factors[0])
         for number in range(1, self.longest):
-            after = more[..., number : number + place.shape[0]]
+            after = more[..., number : number + positions.shape[0]]
             gram = gram + after * int(self._factors[number])
             yield self._of(gram, number + 1), _flat(after != 0)
         word = ops.sum(codes * ops.convert_to_tensor(self._factors), axis=-1)  # (B, T)
         word, is_word = self._of(word, self.longest + 1), is_word[..., 0]
         yield word, is_word
         first, second = (word * int(factor) for factor in self._factors[:2])
-        second, follows = (ops.pad(each, [[0, 0], [0, 1]])[:, 1:] for each in (second, is_word))
+        second, follows = (ops.pad(values, [[0, 0], [0, 1]])[:, 1:] for values in (second, is_word))
         yield self._of(first + second, self.longest + 2), follows
 
     def _of(self, gram, kind):

@@ -97,7 +97,7 @@ class OpenClassificationHead(ClassificationHead):
         off = unit - ops.transpose(ops.take(self.examples, nearest, axis=1))  # (B, dim)
         squared = ops.sum(ops.square(off), axis=-1, keepdims=True)
         distance = ops.sqrt(ops.maximum(squared, SMALLEST))  # (B, 1)
-        own = logits[:, self.num_classes :]
-        none = own if self.learned else ops.max(classes, axis=-1, keepdims=True)
+        learned = logits[:, self.num_classes :]
+        none = learned if self.learned else ops.max(classes, axis=-1, keepdims=True)
         far = distance - self.share * expected
         return ops.concatenate([classes, none + self.slope * (far - self.threshold)], axis=-1)

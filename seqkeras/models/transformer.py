@@ -177,7 +177,10 @@ class Transformer(SourceModel):
         policy = self.dtype_policy
         of_block = {**self.block_options, "relative_clip": relative_clip(positions)}
         of_block |= {"dtype": policy, "name": "block_0"}
-        biases = [bias_of_stack(positions, num_heads, of, policy) for of in (True, False)]
+        biases = [
+            bias_of_stack(positions, num_heads, bidirectional, policy)
+            for bidirectional in (True, False)
+        ]
         self.encoder = encoder or Encoder(EncoderBlock(**of_block), num_layers, biases[0])
         self.decoder = Decoder(DecoderBlock(**of_block), num_layers, biases[1])
         self.embedding_norm = LayerNorm(epsilon, dtype=policy) if embedding_norm else None

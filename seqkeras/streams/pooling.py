@@ -88,9 +88,9 @@ def _item(operation, walk, x, key):
     """x[:, -1], the last frame, is the present one; x[:, -1:] has an axis of one frame."""
     parts = tuple(key) if isinstance(key, (tuple, list)) else (key,)  # a list once it is loaded
     if Ellipsis in parts and None not in parts:
-        place = parts.index(Ellipsis)
+        index = parts.index(Ellipsis)
         rest = len(x.tensor.shape) + 1 - len(parts)
-        parts = (*parts[:place], *[slice(None)] * rest, *parts[place + 1 :])
+        parts = (*parts[:index], *[slice(None)] * rest, *parts[index + 1 :])
     if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
         return NotImplemented
     if not (parts[1] == -1 or parts[1] == slice(-1, None, None)):

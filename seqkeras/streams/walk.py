@@ -321,8 +321,8 @@ def streamed(operation, walk, *args, **kwargs):
 
 
 def _has_own_call(operation):
-    """Return whether the code of a layer's call is a user's: the rule of a class above the user's
-    class is not of it."""
+    """Return whether a user wrote the `call` of a layer; the rule of a base class does not describe
+    that code."""
     owner = next(kind for kind in type(operation).__mro__ if "call" in vars(kind))
     return owner.__module__.split(".")[0] not in ("keras", "seqkeras")
 
@@ -386,7 +386,7 @@ def _reason(operation, args, kwargs):
 
 
 def _agree_with_last(batch, last):
-    """Return whether results of a batch end in those of its last row alone."""
+    """Return whether results of a batch end in the results of its last row alone."""
     return all(np.allclose(rows[-1:], row, **CLOSE) for rows, row in zip(batch, last, strict=True))
 
 

@@ -90,7 +90,7 @@ class VariedWordPieces:
 
     def _cut_off(self, ids, places, most):
         """Return ids and places without the last tokens of the longest text, until they fit."""
-        around = [place for place, index in enumerate(ids) if self.special[index]]
+        around = [position for position, index in enumerate(ids) if self.special[index]]
         ends = [*around, len(ids)]
         lengths = [end - start - 1 for start, end in zip([-1, *around], ends)]
         dropped = set()
@@ -99,8 +99,8 @@ class VariedWordPieces:
             lengths[longest] -= 1
             ends[longest] -= 1
             dropped.add(ends[longest])
-        kept = [place for place in range(len(ids)) if place not in dropped]
-        return [ids[place] for place in kept], [places[place] for place in kept]
+        kept = [position for position in range(len(ids)) if position not in dropped]
+        return [ids[position] for position in kept], [places[position] for position in kept]
 
     def _cut(self, word, draw, passed_over=0):
         """Return the ids of a word that is cut anew; as it was, if what is left can not be cut.
@@ -108,15 +108,15 @@ class VariedWordPieces:
         Args:
             passed_over: how many of the longest tokens have been passed over at the first place.
         """
-        ways, place, ids = self._ways(word), 0, []
-        while place < len(ways):
-            here = ways[place] if place else ways[place][passed_over:]
+        ways, start, ids = self._ways(word), 0, []
+        while start < len(ways):
+            here = ways[start] if start else ways[start][passed_over:]
             taken = (way for way in here if way[1] == 1 or draw() >= self.rate)
             index, length = next(taken, (None, 0))
             if index is None:
                 return word
             ids.append(index)
-            place += length
+            start += length
         return ids
 
     def _ways_of(self, word):
@@ -127,8 +127,8 @@ class VariedWordPieces:
         for start in range(len(text)):
             prefix = INNER if start or self.goes_on[word[0]] else ""
             ends = range(min(len(text), start + self.longest), start, -1)
-            found = ((self.ids.get(prefix + text[start:end]), end - start) for end in ends)
-            ways.append([(index, length) for index, length in found if index is not None])
+            candidates = ((self.ids.get(prefix + text[start:end]), end - start) for end in ends)
+            ways.append([(index, length) for index, length in candidates if index is not None])
         return ways
 
 

@@ -267,14 +267,16 @@ class Decoder(BlockStack):
             T, S).
         """
         layers = {"decoder": [], "cross": []}
-        own = {"attention_mask": attention_mask, "causal": causal}
-        own["distance_bias"] = self.distance_bias
-        options = {"encoded_mask": encoded_mask, **own}
+        options = {"attention_mask": attention_mask, "causal": causal}
+        options["distance_bias"] = self.distance_bias
+        cross_options = {"encoded_mask": encoded_mask, **options}
         for block in self.blocks:
-            layers["decoder"].append(block.self_attention_weights(sequence, **own))
+            layers["decoder"].append(block.self_attention_weights(sequence, **options))
             if encoded is not None:
-                layers["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
-            sequence = block(sequence, encoded=encoded, **options)
+                layers["cross"].append(
+                    block.cross_attention_weights(sequence, encoded, **cross_options)
+                )
+            sequence = block(sequence, encoded=encoded, **cross_options)
         return {name: ops.stack(tensors, axis=1) for name, tensors in layers.items() if tensors}
 
     @property
@@ -351,8 +353,8 @@ class Decoder(BlockStack):
             self._require_room(positions, sequence.shape[2], state["key_0"].shape[-2])
         plan = attention.plan(
             *(
-                None if each is None else ops.reshape(each, (-1,))
-                for each in (positions, prefix_lengths, lengths)
+                None if counts is None else ops.reshape(counts, (-1,))
+                for counts in (positions, prefix_lengths, lengths)
             ),
             ops.shape(sequence)[2],
             ops.shape(state["key_0"])[-2],

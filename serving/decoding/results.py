@@ -29,7 +29,7 @@ class Candidates:
     logits: np.ndarray | None = None
 
     def of(self, rows: slice, k: int) -> "Candidates":
-        """Return those of some sources, the k best of each beam."""
+        """Return the candidates of some sources, the k best of each beam."""
         parts = {name: part[rows] for name, part in vars(self).items() if part is not None}
         parts |= {
             name: parts[name][:, :, :k] for name in ("log_probs", "token_ids") if name in parts
@@ -38,7 +38,7 @@ class Candidates:
 
     @staticmethod
     def joined(parts: Sequence["Candidates"]) -> "Candidates":
-        """Return those of the sources of all parts, in order."""
+        """Return the candidates of the sources of all parts, in order."""
         names = [name for name, part in vars(parts[0]).items() if part is not None]
         return Candidates(
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}

@@ -280,7 +280,7 @@ class _Lane:
             self._state.trim()
 
     def leave(self, search):
-        self.openings = deque(each for each in self.openings if each.search is not search)
+        self.openings = deque(opening for opening in self.openings if opening.search is not search)
         for member in self._members:
             if member.search is search:
                 member.search = None
@@ -358,11 +358,13 @@ class _Lane:
         self._members, first = going, 0
         for member in going:
             member.count = len(member.search.token_ids)
-            own = candidates
+            part = candidates
             if len(going) > 1:
-                own = own.of(slice(first, first + member.count), member.search.num_candidates)
+                part = candidates.of(
+                    slice(first, first + member.count), member.search.num_candidates
+                )
             try:
-                member.search.take(own)
+                member.search.take(part)
             except Exception as error:  # of what chooses its tokens
                 member.search.error = error
             first += member.count

@@ -115,8 +115,8 @@ class OpenInferenceApi:
         name, version = call.path["name"], call.path.get("version", VERSION)
         bundle = self._bundles.find(name)
         if bundle is None or version != VERSION:
-            of = "" if version == VERSION else f" version {version}"
-            raise HttpRefusal(404, f"Request for unknown model: {shown(name)}{of} is not found")
+            suffix = "" if version == VERSION else f" version {version}"
+            raise HttpRefusal(404, f"Request for unknown model: {shown(name)}{suffix} is not found")
         return bundle
 
 

@@ -100,9 +100,9 @@ class _Listeners(list):
 def _with_own(shared):
     if not SPREADS:
         return [shared]
-    own = _socket(shared.family, shared.type, shared.proto, True)
-    own.bind(shared.getsockname())
-    return [shared, own]  # of its own it accepts nothing before its bundles are open
+    listener = _socket(shared.family, shared.type, shared.proto, True)
+    listener.bind(shared.getsockname())
+    return [shared, listener]  # the listener accepts nothing before its bundles are open
 
 
 class _Processes(Multiprocess):

@@ -125,7 +125,7 @@ class Shared:
             return
         together = self._together.setdefault(pipeline, Together(pipeline.step, pipeline.memory))
         for job in jobs:
-            entries = dict(enumerate(waiting[place] for place in job.places))
+            entries = dict(enumerate(waiting[index] for index in job.places))
             for number, text in enumerate(job.before):
                 if text:
                     entries[number].tell(text)

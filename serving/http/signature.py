@@ -301,13 +301,13 @@ def _tags(manifest):
 
 
 def _span(manifest):
-    def place(field):
+    def offset(field):
         return lambda answer: -1 if getattr(answer, field) is None else getattr(answer, field)
 
     return (
         Column("answer", STRING, read=lambda answer: answer.text),
-        Column("start", INTEGER, read=place("start")),
-        Column("end", INTEGER, read=place("end")),
+        Column("start", INTEGER, read=offset("start")),
+        Column("end", INTEGER, read=offset("end")),
         Column("score", FLOAT, read=lambda answer: answer.score),
     )
 

@@ -138,7 +138,7 @@ class Worker:
         """Yield the pieces of an answer that `shares` its steps; to close the iterator ends it.
 
         Args:
-            value, options, key, pipeline: as for `add`, of the pipeline's `stream`.
+            value, options, key, pipeline: see `add`; the options are those of `pipeline.stream`.
             ended: takes the answer at its end.
 
         Raises:

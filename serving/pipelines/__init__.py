@@ -31,7 +31,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     "system"}, and after it, "end"; then a text is what the user says, and
                     {"messages": [{"role", "content"}, ...]} a conversation; null for texts that
                     are gone on from as they are (null)
-    Translate   rows: as of Classify, where a source is one row (null)
+    Translate   rows: what the columns of a table are, where a source is one row of it
+                    (`serving.rows`); null for texts and for frames of numbers (null)
     Classify    output: of the graph; the only one if there is no other
                 labels: labels of the logits; two may have one logit, the second's; none for one
                     number, a regression
@@ -39,7 +40,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 threshold: of several at once, the probability of those that are given (0.5)
                 none_of_these: whether a last logit is that of none of the labels (false)
                 pairs: true for pairs of texts only, false for single ones, null for both (null)
-                stride: as of Tag, for single texts (null)
+                stride: how many tokens a window begins after the one before, for single texts of
+                    any length; null refuses or cuts what is over the limit (null)
                 rows: what the columns of a table are, where frames are rows of one
                     (`serving.rows`); null for frames of numbers (null)
                 tree_shape: of a model of trees, "balanced", "left" or "right" for plain texts, of
@@ -53,7 +55,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 stride: how many tokens a window begins after the one before, for texts of any
                     length; null refuses or cuts what is over the limit (null). Hugging Face's
                     default is none too; its number is the number of tokens that windows share
-                rows: as of Classify (null)
+                rows: what the columns of a table are, where frames are rows of one
+                    (`serving.rows`); null for frames of numbers (null)
     Answer      start, end: outputs of the graph
                 window: tokens that are read at once, special ones too (384)
                 stride: how many tokens of a context a window begins after the one before (128)

@@ -135,7 +135,7 @@ PACKED_FRAMES = Packing(
     frozenset({FRAMES}),
     PADDING,
     padded_by=PADDING,
-    labels=lambda row: {FRAMES: [str(place) for place in range(len(row))]},
+    labels=lambda row: {FRAMES: [str(index) for index in range(len(row))]},
 )
 
 

@@ -169,11 +169,11 @@ class Generate(Pipeline):
             [len(row.token_ids) for row in rows],
             [row.size(chosen.num_beams) for row in rows],
             self.memory,
-            lambda first, place: self._may_share(rows[first], rows[place]),
+            lambda first, other: self._may_share(rows[first], rows[other]),
         )
         generations = answered(
             ahead,
-            lambda places, size: self._job([rows[place] for place in places], places, size, chosen),
+            lambda places, size: self._job([rows[index] for index in places], places, size, chosen),
             self.step,
             token_budget,
             self.memory,
@@ -259,9 +259,9 @@ class Generate(Pipeline):
         """Return `Job`s that answer prompts, those of one length together.
 
         Args:
-            prompts: as of a call.
+            prompts: a list of prompts, as a call takes them.
             streams: whether the answers are streams.
-            options: as of a call, or of `stream`.
+            options: the options of a call; where the answers are streams, those of `stream`.
 
         Raises:
             TypeError, ValueError: as a call; an input has no number in the message.
@@ -274,12 +274,12 @@ class Generate(Pipeline):
             lengths,
             [row.size(chosen.num_beams) for row in rows],
             self.memory,
-            lambda first, place: lengths[first] == lengths[place],
+            lambda first, other: lengths[first] == lengths[other],
         )
         jobs = []
         while ahead:
             places, size = ahead.take(TOKEN_BUDGET)
-            jobs.append(self._job([rows[place] for place in places], places, size, chosen, streams))
+            jobs.append(self._job([rows[index] for index in places], places, size, chosen, streams))
         return jobs
 
     def _may_share(self, first, row):
@@ -312,14 +312,14 @@ class Generate(Pipeline):
         search, common, begin = self._search(rows, options)
 
         def answers(numbers):
-            found = search.results.finished()
+            hypotheses = search.results.finished()
             count = len(rows[0].samples)
             return [
                 self._answer(
                     [
                         hypothesis
                         for source in range(count * number, count * (number + 1))
-                        for hypothesis in found[source]
+                        for hypothesis in hypotheses[source]
                     ],
                     rows[number],
                     len(rows[number].token_ids) - common,

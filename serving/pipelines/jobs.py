@@ -80,7 +80,7 @@ class Job:
 
     def _parts(self, step):
         """Do the first step for few inputs at a time, of up to `CHUNK` tokens."""
-        search, found, whole = self.search, [], None
+        search, chunks, whole = self.search, [], None
         count = max(CHUNK // self.length, 1)
         for first in range(0, len(self.places), count):
             begun: tuple[int, Any] = 0, None
@@ -98,13 +98,13 @@ class Job:
                 state,
                 search.reads,
             )
-            found.append(candidates)
+            chunks.append(candidates)
             if whole is None:
                 whole = state
             else:
                 whole.join(state)
             is_last = first + count >= len(self.places)
-            yield read + token_ids.size, (Candidates.joined(found), whole) if is_last else None
+            yield read + token_ids.size, (Candidates.joined(chunks), whole) if is_last else None
 
     def alone(self, step: Callable) -> Iterator[Any]:
         """Yield the search's results after each step of its own."""
@@ -143,11 +143,11 @@ class Ahead:
         lengths: Sequence[int],
         sizes: Sequence[Size],
         memory: Memory | None,
-        may_share: Callable[[int, int], bool] = lambda first, place: True,
+        may_share: Callable[[int, int], bool] = lambda first, other: True,
     ):
         self._works, self._sizes, self._memory = works, sizes, memory
         self._may_share = may_share
-        order = sorted(range(len(works)), key=lambda place: (works[place], lengths[place]))
+        order = sorted(range(len(works)), key=lambda index: (works[index], lengths[index]))
         self._places = deque(order)
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class Ahead:
 
     @property
     def work(self) -> int:
-        """The work of the first."""
+        """The work of the input that comes next; no other has less."""
         return self._works[self._places[0]]
 
     def fit(self, token_budget: int) -> bool:
@@ -206,8 +206,8 @@ def answered(
     for job in ended:
         if job.search.error is not None:
             raise job.search.error
-        for place, answer in zip(job.places, job.answers(range(len(job.places)))):
-            answers[place] = answer
+        for index, answer in zip(job.places, job.answers(range(len(job.places)))):
+            answers[index] = answer
     return answers
 
 
@@ -223,10 +223,10 @@ def _apart(ahead, job_of, step, token_budget):
 def _together(ahead, job_of, step, token_budget, memory):
     """Yield each job when it has ended; others begin when enough of the budget is free.
 
-    Each job costs time of its own in every step, and what is free costs a share of the time that
-    a step takes however few rows there are. The sum is least if jobs begin when
+    Each job costs time of its own in every step, its overhead, and what is free costs a share of
+    the time that a step takes however few rows there are. The sum is least if jobs begin when
 
-        sqrt(2 own / step)   of the budget is free.
+        sqrt(2 overhead / step)   of the budget is free.
 
     Where that is more than `MOST_FREE`, as for a tiny model, each job goes on alone.
     """
@@ -250,11 +250,11 @@ def _together(ahead, job_of, step, token_budget, memory):
 
 
 class _Pace:
-    """The least time of a step, and what one job adds to it."""
+    """The least time of a step, and the overhead that one job adds to it."""
 
     def __init__(self, step):
         self._step, self._seconds = step, 0.0
-        self._least = self._own = math.inf
+        self._least = self._overhead = math.inf
 
     def step(self, *arguments):
         begun = time.perf_counter()
@@ -269,13 +269,13 @@ class _Pace:
         begun, count = time.perf_counter(), len(together)
         self._seconds = 0.0  # as long as the turn only reads a part of a prompt
         together.step()
-        own = time.perf_counter() - begun - self._seconds
-        self._own = min(self._own, own / count)
+        overhead = time.perf_counter() - begun - self._seconds
+        self._overhead = min(self._overhead, overhead / count)
 
     @property
     def best_share(self):
         """The share of the budget that is best free when jobs begin; 0 before the first step."""
-        return 0.0 if self._least == math.inf else math.sqrt(2 * self._own / self._least)
+        return 0.0 if self._least == math.inf else math.sqrt(2 * self._overhead / self._least)
 
 
 def require_memory(size: Size, memory: Memory | None, name: str) -> None:

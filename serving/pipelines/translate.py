@@ -174,7 +174,7 @@ class Translate(Pipeline):
         ahead = self._ahead(rows, named_inputs(texts, self._name)[1], asked)
         answers = answered(
             ahead,
-            lambda places, size: self._job([rows[place] for place in places], places, size, asked),
+            lambda places, size: self._job([rows[index] for index in places], places, size, asked),
             step,
             token_budget,
             self.memory,
@@ -198,7 +198,8 @@ class Translate(Pipeline):
         """Return `Job`s that answer texts, of which each encodes a batch.
 
         Args:
-            texts, truncate: as for a call.
+            texts: a list of texts, as a call takes them.
+            truncate: cut texts over the limit.
             attention: False: a job has no attention weights.
             streams: whether the answers are streams, which are greedy.
             options: the other options of a call.
@@ -213,7 +214,7 @@ class Translate(Pipeline):
         ahead, jobs = self._ahead(rows, [self._name] * len(rows), asked), []
         while ahead:
             places, size = ahead.take(TOKEN_BUDGET)
-            jobs.append(self._job([rows[place] for place in places], places, size, asked, streams))
+            jobs.append(self._job([rows[index] for index in places], places, size, asked, streams))
         return jobs
 
     def _ahead(self, rows, names, asked):
@@ -237,8 +238,8 @@ class Translate(Pipeline):
             yield self._encoded(rows[inputs])
 
         def answers(numbers):
-            found = search.results.finished()
-            return [self._answer(found[number], rows[number]) for number in numbers]
+            hypotheses = search.results.finished()
+            return [self._answer(hypotheses[number], rows[number]) for number in numbers]
 
         job = Job(
             places,

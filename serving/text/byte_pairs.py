@@ -80,7 +80,7 @@ def _hugging_faces(form, vocabulary):
 
 
 def _template(form, vocabulary):
-    """Return the same, which names all special tokens: they have no text, and stand in none."""
+    """Return the post-processor of a form that names all special tokens: no text spells one."""
     single, pair = TEMPLATES[form]
     special = [(token, vocabulary[token]) for token in SPECIAL_TOKENS[form]]
     return require_library().processors.TemplateProcessing(

@@ -92,17 +92,17 @@ class LibraryEncoding(Encoding):
     most models need the ids alone, and an object for each token takes longer than to find them.
 
     Args:
-        found: the encoding of the library `tokenizers`, with special tokens.
+        encoding: the encoding of the library `tokenizers`, with special tokens.
         text: the text.
     """
 
-    def __init__(self, found: Any, text: str):
-        vars(self).update(token_ids=found.ids, texts=(text,), _found=found)  # it is frozen
+    def __init__(self, encoding: Any, text: str):
+        vars(self).update(token_ids=encoding.ids, texts=(text,), _encoding=encoding)  # it is frozen
 
     def __getattr__(self, name):  # of what is not yet read
         if name not in READ:
             raise AttributeError(name)
-        value = READ[name](self._found)
+        value = READ[name](self._encoding)
         vars(self)[name] = value
         return value
 
@@ -110,15 +110,15 @@ class LibraryEncoding(Encoding):
         return Encoding, tuple(getattr(self, part.name) for part in PARTS)
 
 
-def _without_special(values, found):
-    return [None if s else value for value, s in zip(values, found.special_tokens_mask)]
+def _without_special(values, encoding):
+    return [None if s else value for value, s in zip(values, encoding.special_tokens_mask)]
 
 
 READ = {
-    "tokens": lambda found: found.tokens,
-    "offsets": lambda found: _without_special(found.offsets, found),
-    "segment_ids": lambda found: found.type_ids,
-    "word_ids": lambda found: _without_special(found.word_ids, found),
+    "tokens": lambda encoding: encoding.tokens,
+    "offsets": lambda encoding: _without_special(encoding.offsets, encoding),
+    "segment_ids": lambda encoding: encoding.type_ids,
+    "word_ids": lambda encoding: _without_special(encoding.word_ids, encoding),
 }
 
 

@@ -35,8 +35,8 @@ class SentencePieces:
         prefix, suffix: tokens that `analyze` adds before and after a text.
 
     Raises:
-        ValueError: if the bytes are not such a model, the vocabulary lacks <unk>, or a token of
-            prefix or suffix is unknown.
+        ValueError: if the bytes are no SentencePiece model, the vocabulary lacks <unk>, or a token
+            of prefix or suffix is unknown.
         ImportError: if `sentencepiece` is not installed, or older than 0.2.2.
 
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226

@@ -102,7 +102,7 @@ class Table:
         """Read what `to_file` wrote.
 
         Raises:
-            ValueError: if the file is not such a table.
+            ValueError: if the file holds no table of this class.
         """
         name, kind = cls.__name__, cls.kind
         try:

@@ -59,8 +59,8 @@ def test_options_that_can_not_be_are_refused(run, tmp_path, options, message, ca
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "the following arguments are required: run, bundle"),
-        (["run"], "the following arguments are required: bundle"),
+        ([], "the following arguments are required: RUN, BUNDLE"),
+        (["run"], "the following arguments are required: BUNDLE"),
         (["run", "bundle", "--wrong"], "unrecognized arguments: --wrong"),
         (["run", "bundle", "--tolerance", "x"], "argument --tolerance: invalid float value: 'x'"),
     ],

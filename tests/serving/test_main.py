@@ -144,6 +144,8 @@ def test_a_command_is_named_as_it_is_typed(package, command, typed):
         ("predict b --wrong", "unrecognized arguments: --wrong; write an input .* after --; see "),
         ("predict b --num-beams 0", "argument --num-beams: expected a whole number from 1; rec"),
         ("bench b --batch-sizes 1,x", "argument --batch-sizes: expected .*; received 'x'"),
+        ("predict b --gaps few", "argument --gaps: invalid choice: 'few' .*refuse.*fill.*; see "),
+        ("bench b --gaps few", "argument --gaps: invalid choice: 'few' .*refuse.*fill.*; see "),
         ("predict b --json --stream", "argument --stream: not allowed with argument --json; see"),
         ("inspect b c", "unrecognized arguments: c; see seqkeras inspect --help"),
         ("\x1b[2J\ud800", r"argument command: invalid choice: '\\x1b\[2J\\ud800' "),

@@ -105,7 +105,7 @@ def distilled(devices, folder):
     tiny = hugging_face_folder(folder / "tiny", dropout=0.0)
     options = ClassificationOptions(**common, pretrained=tiny, batch_size=ROWS, max_steps=5)
     train(options.make(), teacher)
-    student = {"encoder": "bert", "layers": 1, "heads": 3, "embedding_dim": 12}
+    student = {"encoder": "bert", "num_layers": 1, "num_heads": 3, "embedding_dim": 12}
     compared = {"teacher": str(teacher), "distil_hidden": 1.0, "distil_attention": 1.0}
     common |= student | compared | {"augment": 1} | BY_SGD  # labels are of some rows alone
     return task_trained(ClassificationOptions, devices, folder / "run", **common)

@@ -165,7 +165,7 @@ def test_pairs_with_features_that_learn_too_are_served_in_every_form(trained, tm
     ]
     file = tmp_path / "pairs.tsv"
     file.write_text("\n".join(["text\tpair\tlabel", *rows * 3]), encoding="utf-8")
-    options = [*SMALL, *"--encoder transformer --heads 2 --pair-column pair --passes 4".split()]
+    options = [*SMALL, *"--encoder transformer --num-heads 2 --pair-column pair --passes 4".split()]
     options += ["--features", trained / "run", "--train-features", "true"]
     printed("classification", file, *options, "--out", tmp_path / "first")
     features = keras.models.load_model(tmp_path / "first/model.keras").get_layer("features")

@@ -280,7 +280,7 @@ CERTAIN = {
 @pytest.mark.parametrize("name", CERTAIN)
 def test_the_certainty_of_answers_is_their_score_and_whether_they_are_right(name):
     options, examples, answers, expected = CERTAIN[name]
-    assert options.make().scoring.certainty(examples, answers) == expected
+    assert options.make().calibrating.certainty(examples, answers) == expected
 
 
 def test_a_score_that_is_no_number_has_no_part_in_the_calibration():

@@ -38,20 +38,20 @@ CUTS = [0, 4, 9, T]
 ENCODERS = {
     "lstm": {},
     "gru": {"encoder": "gru"},
-    "rnn": {"encoder": "rnn"},
+    "simple_rnn": {"encoder": "simple_rnn"},
     "qrnn": {"encoder": "qrnn"},
     "convolution": {"encoder": "convolution", "width": 4},
-    "transformer": {"encoder": "transformer", "attention_window": 5, "heads": 3},
+    "transformer": {"encoder": "transformer", "attention_window": 5, "num_heads": 3},
 }
 # A GRU and a plain RNN carry a state as an LSTM does.
-KINDS = ("lstm", "qrnn", "convolution", "transformer", "gru", "rnn")
+KINDS = ("lstm", "qrnn", "convolution", "transformer", "gru", "simple_rnn")
 OF_EACH_KIND, OF_FAST_KINDS = others_long(KINDS, short=4), others_long(KINDS, short=3)
 KEEPING = [*SENSORS, "--causal", "true", "--dropout", "0"]
 
 
 def tagger(dropout=0.0, **given):
     """A model of frames as the task makes it, of random weights."""
-    sizes = {"units": 7, "embedding_dim": 6, "layers": 2, "causal": True, "dropout": dropout}
+    sizes = {"units": 7, "embedding_dim": 6, "num_layers": 2, "causal": True, "dropout": dropout}
     options = TaggingOptions(file="frames.npz", **sizes | given)
     inputs, hidden, _ = encoded_frames(options, lambda frames: frames, D, T)
     return randomize(keras.Model(inputs, keras.layers.Dense(K)(hidden)))

@@ -26,7 +26,7 @@ NOUNS = "film story cast play book child house".split()
 TUNED = "--learning-rate 0.01 --batch-size 11 --passes 20 --dropout 0 --looks 1".split()
 STUDENT = "--learning-rate 0.02 --batch-size 11 --passes 9 --looks 1".split()
 READER = "--embedding-dim 12 --units 11".split()
-SMALL = "--encoder bert --embedding-dim 12 --layers 1 --heads 3".split()
+SMALL = "--encoder bert --embedding-dim 12 --num-layers 1 --num-heads 3".split()
 
 
 def reviews(path, count=110, wrong=0.0, words=slice(2)):
@@ -223,7 +223,10 @@ test_options_that_do_not_go_with_a_teacher_get_one_line = refused_options(
     ("--keep-layers 1", "--keep-layers needs --pretrained, whose layers are kept"),
     ("--distil-temperature 3 --distil-loss mse", "--distil-temperature: is of --distil-los"),
     ("--encoder bert --vocab-size 99", "--vocab-size: --encoder bert reads the teacher's t"),
-    ("--encoder bert --heads 3", "--heads must divide --embedding-dim; received 3 and 128."),
+    (
+        "--encoder bert --num-heads 3",
+        "--num-heads must divide --embedding-dim; received 3 and 1",
+    ),
     ("--numbers x --series-column y", "--teacher: reads texts; sequences of numbers have n"),
 )
 test_what_a_teacher_can_not_teach_gets_one_line = refused_options(

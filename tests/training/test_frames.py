@@ -26,7 +26,9 @@ from tests.training.commands import (
     scores_of_both,
 )
 
-TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
+TINY = (
+    "--units 7 --embedding-dim 6 --num-heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
+)
 OF_TAGS = [word for word in TINY if word not in ("--hops", "2")]
 LABELS = ("rest", "walk")
 SENSORS = ["--numbers", "x,y,z", "--series-column", "series"]
@@ -281,10 +283,10 @@ def test_each_form_of_tagged_frames_is_learned_and_served(form, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("encoder", ["gru", "rnn", "qrnn", "transformer"])
+@pytest.mark.parametrize("encoder", ["gru", "simple_rnn", "qrnn", "transformer"])
 def test_every_encoder_reads_frames_and_leaves(encoder, tmp_path):
     file = as_arrays(tmp_path / "train.npz", recordings(41), False)
-    options = [*TINY, "--encoder", encoder, "--layers", "2", "--passes", "15", "--dropout", "0"]
+    options = [*TINY, "--encoder", encoder, "--num-layers", "2", "--passes", "15", "--dropout", "0"]
     printed("classification", file, "--out", tmp_path / "run", *options)
     assert scores_of(tmp_path / "run")["accuracy"] == 1.0
     exported(tmp_path)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from seqkeras.runs import RunError
-from seqkeras.training.run import FILES, open_run
+from seqkeras.training.run import FILES, is_finished, open_run
 from tests.conftest import others_long, start_python
 from tests.killing import killed_at_every_moment
 from tests.training.commands import refusal
@@ -40,7 +40,8 @@ class Options:
 
 def finished(folder):
     """A run with seed 0."""
-    assert open_run(folder, "toy", Options(0), False) is False
+    open_run(folder, "toy", Options(0), False)
+    assert not is_finished(folder, "toy", Options(0), False)
     for name in ("tokenizer", "tensorboard"):
         (folder / name).mkdir()
     for name in ("tokenizer/text.json", "tensorboard/events.out.tfevents.1.host.2", *FILES):
@@ -62,16 +63,17 @@ def test_killed_at_any_moment_the_same_command_opens_the_run_again(before, tmp_p
         if options.exists() and json.loads(options.read_text())["seed"] == 5:
             left = [path.name for path in folder.iterdir() if path.name in FILES]
             assert left == []  # nothing of seed 0 lies beside the options of seed 5
-        elif options.exists() and open_run(folder, "toy", Options(0), False):
+        elif options.exists() and is_finished(folder, "toy", Options(0), False):
             assert all((folder / name).read_text() == "of seed 0" for name in FILES)
-        assert open_run(folder, "toy", Options(5), True) is False
+        open_run(folder, "toy", Options(5), True)
         assert [path.name for path in folder.iterdir()] == ["options.json"]
-        assert open_run(folder, "toy", Options(5), False) is False
+        open_run(folder, "toy", Options(5), False)
+        assert not is_finished(folder, "toy", Options(5), False)
 
 
 def test_a_finished_run_is_not_opened_with_other_options(tmp_path):
     finished(tmp_path / "run")
-    assert open_run(tmp_path / "run", "toy", Options(0), False)
+    assert is_finished(tmp_path / "run", "toy", Options(0), False)
     with pytest.raises(RunError, match="seed is 0 there and 5 here; choose another --out, or rep"):
         open_run(tmp_path / "run", "toy", Options(5), False)
 

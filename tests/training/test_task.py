@@ -19,6 +19,7 @@ from seqkeras.runs import RunError, RunFiles, RunRecord
 from seqkeras.tokenizers import BOS, EOS, pad, read_tokenizer
 from seqkeras.training.answering import answerer
 from seqkeras.training.options import TASKS
+from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.train import train
 from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
@@ -38,6 +39,16 @@ MirrorOptions = mirror_options()
 
 def mirror(words, **options):
     return MirrorOptions(file=words, passes=1, steps_per_save=3, **options).make()
+
+
+def test_the_page_tells_the_methods_that_a_task_must_write_and_names_no_others():
+    tables = PAGE.partition("| `Reading`")[2].partition("`run` is a")[0]
+    must, bold = set(), set(re.findall(r"\*\*`(\w+)\(", tables))
+    named, known = set(re.findall(r"`(\w+)\(", tables)), set()
+    for part in (Reading, Modelling, Scoring):
+        must |= part.__abstractmethods__
+        known |= {*vars(part)}
+    assert bold == must and named <= known
 
 
 def test_the_file_of_the_page_passes_make_lint():

@@ -25,7 +25,7 @@ from tests.training.commands import (
 
 SHORT = "--max-steps 12 --steps-per-save 6 --batch-size 7".split()
 LANGUAGE = "--num-layers 1 --hidden-dim 12 --num-heads 2 --context 23".split()
-ENCODER = "--encoder transformer --embedding-dim 12 --heads 3".split()
+ENCODER = "--encoder transformer --embedding-dim 12 --num-heads 3".split()
 
 
 def reviews(path):

@@ -216,7 +216,11 @@ test_options_that_trees_do_not_have_are_one_line = refused_files(
 test_options_that_an_encoder_of_trees_does_not_have_are_one_line = refused_files(
     "classification",
     "train.csv",
-    ("", "--encoder tree --layers 2", "--layers: --encoder tree has none; leave it or the encoder"),
+    (
+        "",
+        "--encoder tree --num-layers 2",
+        "--num-layers: --encoder tree has none; leave it or the encoder",
+    ),
     ("", "--encoder tree --numbers x --series-column y", "--encoder tree reads words; sequen"),
     ("", "--encoder tree --pair-column x", "--pair-column: --encoder tree has none"),
     ("", "--tree-shape left", "--tree-shape is for --encoder tree; leave it out with --encoder"),

@@ -100,9 +100,9 @@ def test_every_task_has_options_to_search_and_their_values_are_options(name, opt
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("classification", {"layers", "encoder", "units", "dropout"}),
-        ("regression", {"layers", "encoder", "units", "dropout"}),
-        ("tagging", {"layers", "encoder", "units", "dropout"}),
+        ("classification", {"num_layers", "encoder", "units", "dropout"}),
+        ("regression", {"num_layers", "encoder", "units", "dropout"}),
+        ("tagging", {"num_layers", "encoder", "units", "dropout"}),
         ("forecasting", {"num_layers", "model", "units", "dropout"}),
         ("language-model", {"num_layers", "model", "hidden_dim", "dropout"}),
         ("translation", {"num_layers", "model", "hidden_dim", "dropout"}),
@@ -130,12 +130,12 @@ def test_layers_of_a_translator_are_searched_about_those_of_its_paper(model):
 @pytest.mark.parametrize(
     "name, values, left_out",
     [
-        ("classification", {"pretrained": "x"}, {"encoder", "units", "layers"}),
-        ("regression", {"pretrained": "x"}, {"encoder", "units", "layers"}),
-        ("tagging", {"pretrained": "x"}, {"encoder", "units", "layers"}),
-        ("classification", {"pretrained": "x", "teacher": "y"}, {"encoder", "units", "layers"}),
-        ("classification", {"encoder": "tree"}, {"layers"}),
-        ("classification", {"start_from": "x"}, {"encoder", "units", "layers"}),
+        ("classification", {"pretrained": "x"}, {"encoder", "units", "num_layers"}),
+        ("regression", {"pretrained": "x"}, {"encoder", "units", "num_layers"}),
+        ("tagging", {"pretrained": "x"}, {"encoder", "units", "num_layers"}),
+        ("classification", {"pretrained": "x", "teacher": "y"}, {"encoder", "units", "num_layers"}),
+        ("classification", {"encoder": "tree"}, {"num_layers"}),
+        ("classification", {"start_from": "x"}, {"encoder", "units", "num_layers"}),
         ("translation", {"pretrained": "x"}, {"model"}),
         ("language-model", {"start_from": "x"}, {"model", "num_layers", "hidden_dim", "dropout"}),
     ],

@@ -56,7 +56,10 @@ class Translate:
             advance: called with the number of answers after each batch, for a progress bar.
         """
         if self.source is None:
-            rows, pad_rows = [own[: self.limit] for own in frames_of(self.rows, texts)], _padded
+            rows, pad_rows = (
+                [frames[: self.limit] for frames in frames_of(self.rows, texts)],
+                _padded,
+            )
         else:
             pad_rows, read = pad, source_ids(self.source, texts)
             rows = [self._cut(text, ids) for text, ids in zip(texts, read, strict=True)]

@@ -303,6 +303,8 @@ class Options:
 
     # Defaults that follow from another option: its name -> name of an option -> default.
     DEFAULTS_WITH: dict = {}
+    # Options that must be given: name -> what it is, for the message.
+    REQUIRED: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -348,17 +350,21 @@ class Options:
         for problem in self.all_problems(self):
             raise click.UsageError(problem)
 
-    def all_problems(self, of: "Options") -> Iterator[str]:
-        """Yield what `problems` yields, of the parts first."""
+    def all_problems(self, command: "Options") -> Iterator[str]:
+        """Yield a sentence for each option that must be given and is not, and what `problems`
+        yields, of the parts first."""
+        for name, what in self.REQUIRED.items():
+            if not getattr(self, name):
+                yield f"{shown(name)} is missing: {what}."
         for held in _parts(self):
-            yield from held.all_problems(of)
-        yield from self.problems(of)
+            yield from held.all_problems(command)
+        yield from self.problems(command)
 
-    def problems(self, of: "Options") -> Iterable[str]:
+    def problems(self, command: "Options") -> Iterable[str]:
         """Yield a sentence for each two options that do not go together.
 
         Args:
-            of: all options of the command, which hold these.
+            command: all options of the command line.
         """
         return ()
 
@@ -446,8 +452,8 @@ class OptimizerOptions(Options):
         1, at_least(1), "Last checkpoints whose mean is evaluated and kept."
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
-        if self.schedule == "noam" and not hasattr(of, "hidden_dim"):
+    def problems(self, command: Options) -> Iterable[str]:
+        if self.schedule == "noam" and not hasattr(command, "hidden_dim"):
             yield (
                 "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "
                 "the same form."
@@ -463,7 +469,7 @@ class OptimizerOptions(Options):
                     f"--last-learning-rate must be at most --learning-rate {self.learning_rate:g}; "
                     f"received {self.last_learning_rate:g}."
                 )
-        if self.warmup_share is not None and of.is_given("warmup_steps"):
+        if self.warmup_share is not None and command.is_given("warmup_steps"):
             yield "--warmup-share and --warmup-steps are two lengths of one warm-up; choose one."
         if self.ema is not None and self.average_checkpoints > 1:
             yield "--ema and --average-checkpoints are two averages; choose one."
@@ -501,7 +507,7 @@ class LookOptions(Options):
     )
     tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
             yield (
                 "--tensorboard needs the package tensorboard, which is not installed: pip install "

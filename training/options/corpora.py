@@ -52,7 +52,7 @@ class CorporaOptions(Options):
         """Return the weight of FILE, and of each further corpus."""
         return self.weights or (1.0,) * (1 + len(self.also))
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.weights and len(self.weights) != 1 + len(self.also):
             yield (
                 f"--weights: expected {1 + len(self.also)}, for FILE and each file of --also; "

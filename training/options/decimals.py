@@ -27,15 +27,15 @@ class DecimalOptions(Options):
             **dict.fromkeys(self.decimal_comma, ","),
         }
 
-    def problems_of_columns(self, names: Sequence[str], of: str) -> Iterator[str]:
+    def problems_of_columns(self, names: Sequence[str], origin: str) -> Iterator[str]:
         """Yield a sentence unless the options are of columns of numbers, each of one sign.
 
         Args:
             names: names of the columns of numbers.
-            of: the options that give them, for the sentence.
+            origin: the options that give the columns, for the sentence.
         """
         columns = (*self.decimal_point, *self.decimal_comma)
         if stray := [name for name in columns if name not in names]:
-            yield f"--decimal-point and --decimal-comma must be of {of}; received {stray[0]!r}."
+            yield f"--decimal-point and --decimal-comma must be of {origin}; received {stray[0]!r}."
         if len(set(columns)) < len(columns):
             yield "--decimal-point and --decimal-comma: a column has one decimal sign."

@@ -69,7 +69,7 @@ class DistillationOptions(Options):
         "Layers of --pretrained that a student begins with, evenly spread. Default: all layers.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         names = [
             name
             for name in options_of(DistillationOptions)
@@ -77,34 +77,34 @@ class DistillationOptions(Options):
         ]
         if self.teacher is None:
             for name in names:
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)} needs --teacher, the run to learn from."
             if self.encoder == BERT:
                 yield "--encoder bert: reads the tokens of --teacher; choose transformer."
             return
-        small = self.encoder == BERT and of.pretrained is None
+        small = self.encoder == BERT and command.pretrained is None
         compared = [name for name in ("distil_hidden", "distil_attention") if getattr(self, name)]
-        if compared and of.pretrained is None and not small:
+        if compared and command.pretrained is None and not small:
             yield (
                 f"{shown(compared[0])}: compares the layers of two BERTs, and --encoder "
                 f"{self.encoder} has no such layers; choose --encoder bert, or --pretrained."
             )
-        if compared and of.frozen:
+        if compared and command.frozen:
             yield f"{shown(compared[0])}: the layers of a --frozen encoder do not learn."
-        if self.keep_layers is not None and of.pretrained is None:
+        if self.keep_layers is not None and command.pretrained is None:
             yield "--keep-layers needs --pretrained, whose layers are kept; it may be the teacher."
-        if not getattr(of, "LEARNS_CLASSES", True):
+        if not getattr(command, "LEARNS_CLASSES", True):
             for name in ("distil_loss", "distil_temperature"):
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)}: is of probabilities; numbers are compared squared."
-        if self.distil_loss == "mse" and of.is_given("distil_temperature"):
+        if self.distil_loss == "mse" and command.is_given("distil_temperature"):
             yield "--distil-temperature: is of --distil-loss kl; mse compares logits as they are."
         if small:
             for name in OWN_TOKENS:
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)}: --encoder bert reads the teacher's tokens; omit it."
-            if self.embedding_dim % self.heads:
+            if self.embedding_dim % self.num_heads:
                 yield (
-                    f"--heads must divide --embedding-dim; received {self.heads} and "
+                    f"--num-heads must divide --embedding-dim; received {self.num_heads} and "
                     f"{self.embedding_dim}."
                 )

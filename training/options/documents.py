@@ -83,17 +83,19 @@ class DocumentOptions(Options):
         """Return the folder of records that stands in place of files; None without one."""
         return next(filter(is_records, self.files or ()), None)
 
-    def without_effect(self, of: Options) -> list[str]:
+    def without_effect(self, command: Options) -> list[str]:
         """Return the options that were given, and that a folder of records decides, as it stands in
         place of files: names as the command line has them.
 
         Args:
-            of: all options of the command.
+            command: all options of the command line.
         """
-        return [shown(name) for name in self.OF_TEXT if self.given_records() and of.is_given(name)]
+        return [
+            shown(name) for name in self.OF_TEXT if self.given_records() and command.is_given(name)
+        ]
 
-    def problems(self, of: Options) -> Iterable[str]:
-        if of.start_from is not None and of.is_given("vocabulary"):
+    def problems(self, command: Options) -> Iterable[str]:
+        if command.start_from is not None and command.is_given("vocabulary"):
             yield "--start-from brings its vocabulary; leave --vocabulary out."
         records = self.given_records()
         if records is None:
@@ -127,7 +129,7 @@ class BlockOptions(Options):
         0.1, MOST_OF_FRACTION, "Dropout rate of attention weights.", search=OTHER_DROPOUT
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.hidden_dim % self.num_heads:
             yield (
                 f"--num-heads must divide --hidden-dim; received {self.num_heads} and "

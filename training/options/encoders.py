@@ -12,15 +12,15 @@ from seqkeras.training.options.positions import (
 )
 from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, OTHER_SIZE, SIZE
 
-CELLS = ("lstm", "gru", "rnn", "qrnn")
+CELLS = ("lstm", "gru", "simple_rnn", "qrnn")
 ENCODERS = (*CELLS, "convolution", "transformer")
 OF_ENCODER = (  # the options that make one
     "encoder",
     "embedding_dim",
     "units",
-    "layers",
+    "num_layers",
     "width",
-    "heads",
+    "num_heads",
     "causal",
     "attention_window",
     "position_kind",
@@ -50,9 +50,9 @@ class EncoderOptions(Options):
         "--embedding-dim.",
         search=SIZE,
     )
-    layers: int = option(1, at_least(1), "Layers of the encoder.", search=LAYERS)
+    num_layers: int = option(1, at_least(1), "Layers of the encoder.", search=LAYERS)
     width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
-    heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     causal: bool = option(
         False,
         bool,
@@ -86,7 +86,7 @@ class EncoderOptions(Options):
         False, bool, "Train the model of --features too, and not only the mix of its layers."
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
         yield from problems_of_transformers(self, "encoder")
@@ -99,8 +99,8 @@ class EncoderOptions(Options):
             yield "--causal with --encoder transformer needs --attention-window: the past frames."
         if self.causal and self.features is not None:
             yield "--causal: the features of --features read later words; leave one of them out."
-        if self.encoder == "transformer" and self.embedding_dim % self.heads:
+        if self.encoder == "transformer" and self.embedding_dim % self.num_heads:
             yield (
-                f"--heads must divide --embedding-dim; received {self.heads} and "
+                f"--num-heads must divide --embedding-dim; received {self.num_heads} and "
                 f"{self.embedding_dim}."
             )

@@ -31,18 +31,18 @@ class FrameOptions(Options):
         "whole recordings.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns(self.numbers, "--numbers")
         if self.numbers and self.frames_column is not None:
             yield "--numbers and --frames-column are two forms; choose one."
-        if of.character_filters and self.reads_frames(of.file):
+        if command.character_filters and self.reads_frames(command.file):
             yield "--character-filters: are of words; sequences of numbers have none."
         if self.series_column is not None and not self.numbers:
             yield "--series-column needs --numbers."
         if self.carry_every is not None:
-            if not (of.causal and self.reads_frames(of.file)):
+            if not (command.causal and self.reads_frames(command.file)):
                 yield "--carry-every is for --causal models of frames."
-            if of.batch_tokens is not None:
+            if command.batch_tokens is not None:
                 yield "--carry-every: each row goes on; choose --batch-size, not --batch-tokens."
 
     def reads_frames(self, path: Path | str) -> bool:

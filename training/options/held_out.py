@@ -10,10 +10,10 @@ MOST = 10_000  # examples that are held out by default
 MOST_CHARACTERS = 1_000_000  # of plain text
 
 
-def held_out_option(of: str, share: float = SHARE, most: str = f"{MOST:,}") -> Any:
+def held_out_option(what: str, share: float = SHARE, most: str = f"{MOST:,}") -> Any:
     """Return the option; `of` is what the share is of, `most` what is held out by default."""
     return option(
-        None, FRACTION, f"Share of {of} that is held out. Default: {share}, at most {most}."
+        None, FRACTION, f"Share of {what} that is held out. Default: {share}, at most {most}."
     )
 
 

@@ -64,13 +64,13 @@ class LabelledTextOptions(Options):
         None,
         at_least(1),
         "Tokens between the starts of two windows of --max-length in a long text; each window "
-        "learns the text's target, and the mean of their logits answers. Default: long texts are "
+        "learns the text's target, and the mean of all logits answers. Default: long texts are "
         "cut off.",
     )
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
 
-    def problems(self, of: Options) -> Iterable[str]:
-        if of.teacher is None and (self.unlabelled is not None or self.augment):
+    def problems(self, command: Options) -> Iterable[str]:
+        if command.teacher is None and (self.unlabelled is not None or self.augment):
             name = "--augment" if self.unlabelled is None else "--unlabelled"
             yield f"{name} needs --teacher, which answers what has no label."
         if not self.header and self.format == "jsonl":
@@ -83,25 +83,25 @@ class LabelledTextOptions(Options):
             yield "--folds and --validation are two ways to have validation examples; choose one."
         if self.stride is not None and self.pair_column is not None:
             yield "--stride: a pair is not read in windows; leave it or --pair-column out."
-        if self.stride is not None and of.teacher is not None:
+        if self.stride is not None and command.teacher is not None:
             yield "--stride: a teacher answers whole texts; leave it or --teacher out."
 
-    def columns(self, of: Any, target: str) -> tuple[list[str], list[str]]:
+    def columns(self, command: Any, target: str) -> tuple[list[str], list[str]]:
         """Return the names of the options that name columns, and the columns that are read.
 
         Args:
-            of: all options of the command, which hold these.
+            command: all options of the command line.
             target: the option that names the column of targets.
         """
         names = ["text_column", "pair_column", target, "group_column"]
-        names = [name for name in names if getattr(of, name) is not None]
-        columns = [getattr(of, name) for name in names]
+        names = [name for name in names if getattr(command, name) is not None]
+        columns = [getattr(command, name) for name in names]
         return names, [*dict.fromkeys(columns)] if self.group_column is not None else columns
 
-    def require_files(self, of: Any, target: str) -> None:
+    def require_files(self, command: Any, target: str) -> None:
         """Refuse files that lack a column, see `columns`."""
-        names, columns = self.columns(of, target)
-        for path in filter(None, (of.file, self.validation)):
+        names, columns = self.columns(command, target)
+        for path in filter(None, (command.file, self.validation)):
             require_columns(path, columns, **self.reading(names), ways_out=WAYS_OUT)
 
     def reading(self, names: Sequence[str]) -> dict[str, Any]:

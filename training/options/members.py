@@ -23,11 +23,11 @@ class MemberOptions(Options):
         "Models, each trained from a seed of its own, whose mean is served as one model.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.members == 1:
             return
         for name in ONE_ALONE:
-            if of.is_given(name):
+            if command.is_given(name):
                 yield f"--members and {shown(name)} exclude each other; leave one out."
-        if getattr(of, "encoder", None) == "tree":
+        if getattr(command, "encoder", None) == "tree":
             yield "--members and --encoder tree exclude each other; leave one out."

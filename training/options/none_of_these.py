@@ -24,9 +24,9 @@ class NoneOfTheseOptions(Options):
         "Label of rows that have none of the labels: --none-of-these learns from them, too.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         for name in ("false_alarms", "none_label"):
-            if of.is_given(name) and not self.none_of_these:
+            if command.is_given(name) and not self.none_of_these:
                 yield f"{shown(name)} is for --none-of-these."
-        if self.none_label is not None and of.teacher is not None:
+        if self.none_label is not None and command.teacher is not None:
             yield "--none-label: a teacher has no such rows; leave it or --teacher out."

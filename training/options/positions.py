@@ -18,17 +18,17 @@ POSITION_KINDS = {
 OF_DISTANCES = ("relative", "bias")  # the kinds that limit no length, and need no start
 
 
-def position_kind_option(of: str, default: str) -> Any:
+def position_kind_option(what: str, default: str) -> Any:
     """Return the option --position-kind.
 
     Args:
-        of: what has positions.
+        what: what has positions.
         default: what the help says of it.
     """
     return option(
         None,
         click.Choice([*POSITION_KINDS]),
-        f"Positions of {of}: vectors (sinusoid, learned), vectors of distances up to 16 in "
+        f"Positions of {what}: vectors (sinusoid, learned), vectors of distances up to 16 in "
         "self-attention (relative), or biases of distances up to 128 (bias). relative and bias "
         f"limit no length. Default: {default}.",
         search=OTHER_CHOICE,

@@ -119,20 +119,20 @@ class PretrainedOptions(Options):
         }
     }
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.pretrained is None:
             for name in self.OF_PRETRAINED:
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)} needs --pretrained, the folder of an encoder."
             return
-        for name in getattr(of, "OF_SCRATCH", ()):  # what --pretrained brings
-            if of.is_given(name):
+        for name in getattr(command, "OF_SCRATCH", ()):  # what --pretrained brings
+            if command.is_given(name):
                 yield f"{shown(name)}: --pretrained brings its own; leave it out."
-        if of.start_from is not None:
+        if command.start_from is not None:
             yield "--start-from and --pretrained: choose one; --pretrained takes a run, too."
         if self.frozen and (self.layer_decay != 1 or self.unfreeze_every):
             yield "--frozen: the encoder learns at no rate; leave the other one out."
-        if of.optimizer == "keras-adam" and (self.layer_decay != 1 or self.unfreeze_every):
+        if command.optimizer == "keras-adam" and (self.layer_decay != 1 or self.unfreeze_every):
             yield (
                 "--optimizer keras-adam has one rate for all layers; choose adam or adamw, or "
                 "leave --layer-decay and --unfreeze-every out."

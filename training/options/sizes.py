@@ -31,25 +31,27 @@ class SizeOptions(Options):
         "in FILE.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         for name in BRINGS_SIZES:
-            if self.size == SMALL and of.is_given(name):
+            if self.size == SMALL and command.is_given(name):
                 yield f"--size small: {shown(name)} brings its own sizes; leave --size out."
 
-    def of_file(self, of: FitOptions) -> str:
+    def of_file(self, command: FitOptions) -> str:
         """Return the size. Where it is auto, the run of --start-from decides, or the number of
         examples; it stays auto where another model brings its sizes and where inputs are no texts.
 
         Args:
-            of: all options of the command.
+            command: all options of the command line.
         """
-        paths = of.text_files()
-        if self.size != AUTO or not paths or any(map(of.is_given, BRINGS_SIZES)):
+        paths = command.text_files()
+        if self.size != AUTO or not paths or any(map(command.is_given, BRINGS_SIZES)):
             return self.size
-        if of.start_from is not None:
-            return _size_of_run(Path(of.start_from), of.task)
-        counts = (count_examples(path, of.IN_BLOCKS, _has_header(path, of)) for path in paths)
-        return SMALL if sum(counts) <= of.SMALL_UP_TO else BASE
+        if command.start_from is not None:
+            return _size_of_run(Path(command.start_from), command.task)
+        counts = (
+            count_examples(path, command.IN_BLOCKS, _has_header(path, command)) for path in paths
+        )
+        return SMALL if sum(counts) <= command.SMALL_UP_TO else BASE
 
 
 def count_examples(path: Path | str, in_blocks: bool = False, has_header: bool = False) -> int:

@@ -15,10 +15,10 @@ class SubwordOptions(Options):
         "texts, such as 0.1; 0: texts are always cut alike.",
     )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if not self.subword_dropout:
             return
-        if getattr(of, "teacher", None) is not None:
+        if getattr(command, "teacher", None) is not None:
             yield "--subword-dropout: a teacher answers whole texts; leave one of the two out."
-        if not of.text_files():
+        if not command.text_files():
             yield "--subword-dropout: cuts words; the inputs are numbers. Leave it out."

@@ -39,7 +39,7 @@ from seqkeras.training.parts.linear_ngrams import (
 )
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.parts.text_rows import parts
-from seqkeras.training.task import Scoring
+from seqkeras.training.task import Calibrating, Scoring
 from seqkeras.training.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ class ClassificationReading(LabelledTexts):
     def _of_known_labels(self, path, labels, source):
         """Return the examples of a file with the labels of another file."""
         rows = self._rows(path)
-        for place, example, _ in rows:
+        for location, example, _ in rows:
             if example.target is not None and example.target not in labels:
-                where = place if self.frames else f"{path}, line {place}"
+                where = location if self.frames else f"{path}, line {location}"
                 raise RunError(
                     f"{where}: the label {example.target!r:.40} is not in {source}, which has "
                     f"{listed(labels)}."
@@ -323,7 +323,6 @@ class ClassificationScoring(Scoring):
     """Labels that are right, F1, Matthews' correlation."""
 
     score_formats = {"Matthews' correlation": ".3f"}
-    linear = LABEL
 
     def validation_scores(
         self, examples: Sequence[Any], answers: Sequence[Any]
@@ -333,11 +332,14 @@ class ClassificationScoring(Scoring):
 
     def scores_beside(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
-        of = "" if "f1" in scores else "macro "
+        average = "" if "f1" in scores else "macro "
         return {
             SHOWN["accuracy"]: scores["accuracy"],
-            **{f"{of}{name}": scores[f"{of}{name}".replace(" ", "_")] for name in SHARES[:2]},
-            f"{of}F1": scores[f"{of}f1".replace(" ", "_")],
+            **{
+                f"{average}{name}": scores[f"{average}{name}".replace(" ", "_")]
+                for name in SHARES[:2]
+            },
+            f"{average}F1": scores[f"{average}f1".replace(" ", "_")],
             SHOWN["matthews_correlation"]: scores["matthews_correlation"],
         }
 
@@ -385,69 +387,11 @@ class ClassificationScoring(Scoring):
         answered = {name: _in_scope(*pair) for name, pair in answered.items()}
         return super().beside(scores, train, answered, run)
 
-    def measure(self) -> Measure:
+    def compared_by(self) -> Measure:
         return Measure(SHOWN["accuracy"], ratio)
 
     def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         return right_labels(examples, answers)
-
-    def chances(
-        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
-    ) -> list[Chances]:
-        labels = run.record.settings["labels"]
-        return [
-            Chances(
-                logits_of([answer.scores[label] for label in labels]),
-                labels.index(example.target),
-                number,
-            )
-            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
-            if example.target in labels and answer.scores  # none of NaN
-        ]
-
-    def certainty(
-        self, examples: Sequence[Any], answers: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
-        return [
-            (answer.score, example.target in answer.labels)
-            for example, answer in zip(*_in_scope(examples, answers), strict=True)
-        ]
-
-    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
-        return [*super().last_layers(model), *filter(None, [linear_part(model)])]
-
-    def balanced(
-        self,
-        model: keras.Model,
-        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
-        run: RunFiles,
-    ) -> bool:
-        [(examples, answers)] = answered.values()
-        part, chances = linear_part(model), self.chances(model, examples, answers, run)
-        if part is None or len(chances) < FEWEST:
-            return False
-        logits, targets = (np.array([each[place] for each in chances]) for place in (0, 1))
-        scored = [examples[each.example] for each in chances]
-        with console.capture():  # what `arrays` prints was said before
-            inputs, _, _ = self.modelling.arrays(scored, run)
-        linear = logits_of_ngrams(part, inputs["token_ids"])[:, : logits.shape[1]]
-        divide_logits([part], 1 / balance(logits, linear, targets))
-        return True
-
-    def answering_none(
-        self,
-        model: keras.Model,
-        run: RunFiles,
-        train: Sequence[Any],
-        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
-    ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
-        if not self.options.none_of_these:
-            return super().answering_none(model, run, train, answered)
-        [pair] = answered.values()
-        learned = self.reading.tells_none
-        return none_of_these.answering_none(
-            model, self.linear, self.modelling, run, train, pair, learned
-        )
 
     def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [pair] = answered.values()
@@ -489,6 +433,70 @@ class ClassificationScoring(Scoring):
         return (
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
             f"Matthews' correlation {scores['matthews_correlation']:.3f}"
+        )
+
+
+class ClassificationCalibrating(Calibrating):
+    """Probabilities of labels, and of none of them."""
+
+    linear = LABEL
+
+    def chances(
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        labels = run.record.settings["labels"]
+        return [
+            Chances(
+                logits_of([answer.scores[label] for label in labels]),
+                labels.index(example.target),
+                number,
+            )
+            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
+            if example.target in labels and answer.scores  # none of NaN
+        ]
+
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
+        return [
+            (answer.score, example.target in answer.labels)
+            for example, answer in zip(*_in_scope(examples, answers), strict=True)
+        ]
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        return [*super().last_layers(model), *filter(None, [linear_part(model)])]
+
+    def balanced(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> bool:
+        [(examples, answers)] = answered.values()
+        part, chances = linear_part(model), self.chances(model, examples, answers, run)
+        if part is None or len(chances) < FEWEST:
+            return False
+        logits, targets = (np.array([chance[field] for chance in chances]) for field in (0, 1))
+        scored = [examples[chance.example] for chance in chances]
+        with console.capture():  # what `arrays` prints was said before
+            inputs, _, _ = self.modelling.arrays(scored, run)
+        linear = logits_of_ngrams(part, inputs["token_ids"])[:, : logits.shape[1]]
+        divide_logits([part], 1 / balance(logits, linear, targets))
+        return True
+
+    def answering_none(
+        self,
+        model: keras.Model,
+        run: RunFiles,
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
+    ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
+        if not self.options.none_of_these:
+            return super().answering_none(model, run, train, answered)
+        [pair] = answered.values()
+        learned = self.reading.tells_none
+        return none_of_these.answering_none(
+            model, self.linear, self.modelling, run, train, pair, learned
         )
 
 

@@ -215,8 +215,8 @@ class DateScoring(Scoring):
 
     def table(self, scores: Mapping[str, Any]) -> Any:
         kinds = [*scores["aurc"]]
-        of = "clean, noisy and in text each" if kinds == [*KINDS] else ", ".join(kinds)
-        table = Table(title=f"dates right, of {scores['examples']:,} {of}")
+        noun = "clean, noisy and in text each" if kinds == [*KINDS] else ", ".join(kinds)
+        table = Table(title=f"dates right, of {scores['examples']:,} {noun}")
         table.add_column("locale")
         for kind in kinds:
             table.add_column(kind, justify="right")

@@ -159,7 +159,7 @@ class DenoisingPretrainingReading(DocumentReading):
         """Return the `DamagedText`s of documents; the damage is the same each time."""
         rows = [*map(encoder_of_sentences(self.tokenizer), documents)]
         rows = [*filter(None, rows)]
-        examples = [each for each in self._damaged(rows) if each.target] if rows else []
+        examples = [text for text in self._damaged(rows) if text.target] if rows else []
         if not examples:
             raise RunError(
                 f"{self.source}: no row of two tokens is left for validation; hold longer texts "

@@ -42,7 +42,8 @@ def distilled(task: Task) -> Task:
     """Return a task around one of classification, regression or tagging with a --teacher."""
     read, model = DISTILLED[task.name]
     reading = read(task.reading)
-    return Task(task.options, reading, model(task.modelling, reading), task.scoring)
+    modelling = model(task.modelling, reading)
+    return Task(task.options, reading, modelling, task.scoring, task.calibrating)
 
 
 class DistilledReading(Reading):
@@ -107,8 +108,8 @@ class DistilledReading(Reading):
             if "attention" in self.compared and student.config["num_heads"] != heads:
                 raise RunError(
                     f"--distil-attention: the student must have the {heads} heads of the teacher; "
-                    f"it has {student.config['num_heads']}. Choose --heads {heads}, or leave it "
-                    "out."
+                    f"it has {student.config['num_heads']}. Choose --num-heads {heads}, or leave "
+                    "it out."
                 )
         return record
 

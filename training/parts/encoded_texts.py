@@ -110,8 +110,8 @@ def share_of_accents(texts: Iterable[str]) -> float:
     letters, marks, counts = 0, 0, np.zeros(sys.maxunicode + 1, "int64")
     for some in in_parts(texts):
         characters = "".join(some).encode("utf-32-le")
-        found = np.bincount(np.frombuffer(characters, "<u4"))
-        counts[: len(found)] += found
+        part_counts = np.bincount(np.frombuffer(characters, "<u4"))
+        counts[: len(part_counts)] += part_counts
     for code in np.flatnonzero(counts):
         character, count = chr(code), int(counts[code])
         parts = map(unicodedata.category, unicodedata.normalize("NFD", character))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqkeras.training.options.encoders import EncoderOptions
 
 CHARACTER_DIM, CHARACTER_WIDTH = 30, 3  # as Ma and Hovy 2016 have them
-RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
+RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "simple_rnn": SimpleRNN}
 
 
 def encoded(
@@ -94,7 +94,7 @@ def _characters(options, tokenizer):
 def encoded_frames(
     options: EncoderOptions, scaling: Callable[[Tensor], Tensor], num_features: int, limit: int
 ) -> tuple[Any, ...]:
-    """Return the same of frames z: numbers, and the number of frames in each row.
+    """Return symbolic inputs and hidden states of a model of frames z, which are numbers.
 
         x(t) = W scaling(z(t)) + b
 
@@ -123,7 +123,7 @@ def _layers(options, hidden, real, limit):
 
 
 def _recurrent(options, hidden, real):
-    for _ in range(options.layers):
+    for _ in range(options.num_layers):
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         layer = RECURRENT[options.encoder](options.units, return_sequences=True)
         # Padding stands behind all frames, so a layer that reads forwards needs no mask.
@@ -133,7 +133,7 @@ def _recurrent(options, hidden, real):
 
 def _convolutions(options, hidden, real):
     real = ops.cast(real, hidden.dtype)[..., None]
-    for _ in range(options.layers):
+    for _ in range(options.num_layers):
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         if not options.causal:
             hidden = hidden * real
@@ -154,9 +154,9 @@ def _transformer(options, hidden, real, limit):
     hidden = keras.layers.Dropout(options.dropout)(hidden)
     encoder = encoder_of(
         options.position_kind,
-        options.layers,
+        options.num_layers,
         dim,
-        options.heads,
+        options.num_heads,
         4 * dim,
         dropout=options.dropout,
         pre_norm=True,

@@ -128,7 +128,7 @@ def _of_target(quantiles, values, targets, count, power):
     middle = values[..., centre].mean(axis=-1)
     before, after = {-1: middle, 1: middle}, {-1: middle, 1: middle}  # of the band within, by side
     for band in _bands(quantiles, centre):
-        sides = {1 if place >= centre[-1] else -1: place for place in band}
+        sides = {1 if index >= centre[-1] else -1: index for index in band}
         distances = {side: side * (values[..., at] - before[side]) for side, at in sides.items()}
         beyond = [
             side * (targets - after[side]) / np.maximum(distance, TINY)
@@ -147,11 +147,11 @@ def _of_target(quantiles, values, targets, count, power):
 
 
 def _bands(quantiles, centre):
-    """Return lists of places: two quantiles that lie equally far from 1/2, or one; from within."""
+    """Return lists of indices: two quantiles that lie equally far from 1/2, or one; from within."""
     places = range(len(quantiles)) if len(centre) > 1 else {*range(len(quantiles))} - {*centre}
 
-    def distance(place):
-        return round(abs(quantiles[place] - 0.5), 9)
+    def distance(index):
+        return round(abs(quantiles[index] - 0.5), 9)
 
     return [[*band] for _, band in itertools.groupby(sorted(places, key=distance), key=distance)]
 
@@ -176,8 +176,8 @@ def _told(quantiles, values, targets):
 def _reliability(quantiles, values, targets):
     known = ~np.isnan(targets)
     return [
-        [quantile, float(np.mean(targets[known] <= values[..., place][known]))]
-        for place, quantile in enumerate(quantiles)
+        [quantile, float(np.mean(targets[known] <= values[..., index][known]))]
+        for index, quantile in enumerate(quantiles)
     ]
 
 

@@ -38,7 +38,7 @@ from seqkeras.training.parts.forecasting_scores import (
     forecast_summary,
     forecast_table,
 )
-from seqkeras.training.task import Modelling, Scoring
+from seqkeras.training.task import Calibrating, Modelling, Scoring
 from seqkeras.training.validation import LOSS
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ForecastingModelling(Modelling):
 
 
 class ForecastingScoring(Scoring):
-    """Errors of forecasts, beside those of naive ones."""
+    """Errors of forecasts, beside the errors of naive forecasts."""
 
     picture = FORECASTS
     best_by = LOSS
@@ -179,6 +179,59 @@ class ForecastingScoring(Scoring):
             )
         return scores
 
+    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
+        yield self.table(scores)
+        if comparison := scores.get("baselines"):
+            yield f"  {comparison['summary']}"
+            if comparison["ahead"] < 0 and self._may_know_more():
+                log = ",".join(self.options.targets)
+                yield f"  the linear part knows --known columns with --scale-by file --log {log}"
+        if calibration := scores.get("calibration"):
+            yield f"  {in_words(calibration)}"
+
+    def _may_know_more(self):
+        """Return whether the linear part leaves out --known columns, and might read them: of
+        targets of several series that are never negative."""
+        options, reading = self.options, self.reading
+        if not (reading.by_window and reading.linear_parts and options.known):
+            return False
+        tables = {id(window.table): window.table for window in reading.train}
+        lowest = [np.nanmin(table[:, : reading.num_targets]) for table in tables.values()]
+        return len(tables) > 1 and min(lowest) >= 0
+
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
+        """Draw the first target of a few validation windows: the past, what came, the forecast and
+        the better of the naive ones."""
+        validation = self.reading.validation
+        places = evenly_spread(PICTURED, len(validation))
+        windows = [validation[index] for index in places]
+        answers = answerer(run)(model, [window.text for window in windows])
+        naive = _better_naive(validation, self.options)
+        most = 4 * self.options.horizon + 24
+        plots = [
+            ForecastPlot(
+                _when(window),
+                window.table[window.past, 0][-most:],
+                window.target[:, 0],
+                answer.values[:, 0],
+                {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
+                {name: values[index][:, 0] for name, values in naive.items()},
+                _times(window, most),
+            )
+            for index, window, answer in zip(places, windows, answers)
+        ]
+        plot_forecasts(plots, self.options.targets[0], path)
+
+    def table(self, scores: Mapping[str, Any]) -> Any:
+        return forecast_table(scores)
+
+    def summary(self, scores: Mapping[str, Any]) -> str:
+        return forecast_summary(scores)
+
+
+class ForecastingCalibrating(Calibrating):
+    """Bands that hold the share of targets that they say."""
+
     def calibrated(
         self,
         model: keras.Model,
@@ -207,57 +260,8 @@ class ForecastingScoring(Scoring):
         by_target = dict(zip(options.targets, factors.tolist()))
         return {"factors": by_target, **calibration}
 
-    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
+    def draw(self, calibration: dict[str, Any], path: Path | str) -> None:
         draw_bands(calibration, path)
-
-    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
-        yield self.table(scores)
-        if comparison := scores.get("baselines"):
-            yield f"  {comparison['summary']}"
-            if comparison["ahead"] < 0 and self._may_know_more():
-                log = ",".join(self.options.targets)
-                yield f"  the linear part knows --known columns with --scale-by file --log {log}"
-        if calibration := scores.get("calibration"):
-            yield f"  {in_words(calibration)}"
-
-    def _may_know_more(self):
-        """Return whether the linear part leaves out --known columns, and might read them: of
-        targets of several series that are never negative."""
-        options, reading = self.options, self.reading
-        if not (reading.by_window and reading.linear_parts and options.known):
-            return False
-        tables = {id(window.table): window.table for window in reading.train}
-        lowest = [np.nanmin(table[:, : reading.num_targets]) for table in tables.values()]
-        return len(tables) > 1 and min(lowest) >= 0
-
-    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
-        """Draw the first target of a few validation windows: the past, what came, the forecast and
-        the better of the naive ones."""
-        validation = self.reading.validation
-        places = evenly_spread(PICTURED, len(validation))
-        windows = [validation[place] for place in places]
-        answers = answerer(run)(model, [window.text for window in windows])
-        naive = _better_naive(validation, self.options)
-        most = 4 * self.options.horizon + 24
-        plots = [
-            ForecastPlot(
-                _when(window),
-                window.table[window.past, 0][-most:],
-                window.target[:, 0],
-                answer.values[:, 0],
-                {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
-                {name: values[place][:, 0] for name, values in naive.items()},
-                _times(window, most),
-            )
-            for place, window, answer in zip(places, windows, answers)
-        ]
-        plot_forecasts(plots, self.options.targets[0], path)
-
-    def table(self, scores: Mapping[str, Any]) -> Any:
-        return forecast_table(scores)
-
-    def summary(self, scores: Mapping[str, Any]) -> str:
-        return forecast_summary(scores)
 
 
 def _targets_of(windows):
@@ -266,7 +270,7 @@ def _targets_of(windows):
 
 def _scaled(columns, values):
     """Return (n, H, C, …) values as the model has them."""
-    scaled = [column.scaled(values[:, :, place]) for place, column in enumerate(columns)]
+    scaled = [column.scaled(values[:, :, index]) for index, column in enumerate(columns)]
     return np.stack(scaled, axis=2)
 
 

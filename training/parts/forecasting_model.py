@@ -89,7 +89,7 @@ def with_bands(options: Any, model: keras.Model) -> keras.Model:
 
 
 def known_features(rows: Rows) -> list[int]:
-    """Return where the known features stand among those of a row of the past."""
+    """Return the indices of the known features in a row of the past."""
     missing = sum(column.may_be_missing for column in rows.columns)
     return known_places(rows, len(rows.numbers) + missing)
 
@@ -108,8 +108,8 @@ def _linear(options, reading, window, known):
 
 
 def _of_errors(parts, quantiles, output):
-    """Return the bias of the network's last layer by which its quantiles are those of the linear
-    parts' errors in the folds."""
+    """Return the bias with which the last layer of a network gives the quantiles of the errors that
+    the linear parts make in the folds."""
     errors = [np.quantile(part.errors, quantiles, axis=0) for part in parts]  # (quantiles, horizon)
     values = np.stack(errors, axis=-1) / STEP
     lowest, distances = values[:1], np.maximum(np.diff(values, axis=0), LEAST_DISTANCE)
@@ -178,7 +178,8 @@ def _encoder(options):
 
 
 def _causal(options, reading, inputs):
-    """Return the same of layers that read no later step, from the start of a series.
+    """Return values and their layer, of a network whose layers read no later step, from the start
+    of a series. See `_all_at_once`.
 
         h = cells over the past; or blocks over x + gelu(W [x(t - 2); x(t - 1); x(t)]), x = W z + b;
             or blocks that know distances over x

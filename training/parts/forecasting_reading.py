@@ -58,7 +58,7 @@ class _Values:
     def __init__(self, series: Series, names: Sequence[str]):
         self.series = series
         first = len(series.rows[0]) - len(names)
-        self._places = {name: first + place for place, name in enumerate(names)}
+        self._places = {name: first + index for index, name in enumerate(names)}
         self._numbers: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
@@ -124,13 +124,13 @@ class ForecastingReading(Reading):
     def examples_of(
         self, paths: Sequence[Path | str], settings: Mapping[str, Any]
     ) -> Sequence[Any]:
-        found = Settings(**parse_fields(Settings, settings, "settings", []))
-        rows, self.naive_errors = found.rows, found.naive_errors
+        trained = Settings(**parse_fields(Settings, settings, "settings", []))
+        rows, self.naive_errors = trained.rows, trained.naive_errors
         window = Window
         if rows is None:  # of a model that reads arrays
-            own, window = self.options, ArrayWindow
-            names = (*own.targets, *own.numbers)
-            rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
+            options, window = self.options, ArrayWindow
+            names = (*options.targets, *options.numbers)
+            rows = Rows(tuple(Column(name, known=name in options.known) for name in names))
         names = tuple(column.name for column in rows.columns)
         cycles = self._cycles
         if names != self._names or cycles not in (None, rows.time.cycles if rows.time else ()):
@@ -141,10 +141,10 @@ class ForecastingReading(Reading):
             )
         windows = []
         for path in paths:
-            found, _ = self._read(path, rows.time)
-            for series in found:
+            all_series, _ = self._read(path, rows.time)
+            for series in all_series:
                 windows += self._windows(series, rows, window)
-            self._say_unknown(path, found, rows)
+            self._say_unknown(path, all_series, rows)
         windows = with_targets(windows)
         self._whole(paths[0], windows)
         return windows
@@ -256,7 +256,7 @@ class ForecastingReading(Reading):
             max((LENGTHS[name] / DAY / step_in_days(rows.time) for name in cycles), default=None),
             self.by_window,
         )
-        found = []
+        linear_parts = []
         for index, name in enumerate(options.targets):
             pasts = [
                 Past(table[:, index], whole[:, index], features)
@@ -281,8 +281,8 @@ class ForecastingReading(Reading):
                 part = linear.careful(pasts)
             if not self.by_window:
                 part = part.scaled(column.mean, column.deviation)
-            found.append(part)
-        return dataclasses.replace(rows, columns=tuple(columns)), found
+            linear_parts.append(part)
+        return dataclasses.replace(rows, columns=tuple(columns)), linear_parts
 
     def _say_unknown(self, path, all_series, rows):
         """Say which categories of a file the model does not know."""

@@ -184,7 +184,7 @@ def forecast_summary(scores: Mapping[str, Any]) -> str:
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:
-        expected, found = (scores["coverage"][name] for name in ("expected", "found"))
-        found = scores.get("calibration", {}).get("after", {}).get("coverage", found)
-        text += f"; {found:.1%} lie in the band of {expected:.0%}"
+        expected, share = (scores["coverage"][name] for name in ("expected", "found"))
+        share = scores.get("calibration", {}).get("after", {}).get("coverage", share)
+        text += f"; {share:.1%} lie in the band of {expected:.0%}"
     return text

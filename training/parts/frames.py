@@ -67,18 +67,23 @@ class Frames:
         return read_rows(path, *names, options.recordings.decimals.signs())
 
     def of_settings(self, settings: Mapping[str, Any]) -> Frames:
-        """Return the same, to read further files as those that a run or a bundle was trained on."""
+        """Return `Frames` that read further files as the settings of a run or a bundle say."""
         rows = settings.get("rows")
         if rows is None:
-            own = {"numbers": (), "series_column": None, "decimal_point": (), "decimal_comma": ()}
+            changes = {
+                "numbers": (),
+                "series_column": None,
+                "decimal_point": (),
+                "decimal_comma": (),
+            }
         else:
             names = tuple(column["name"] for column in rows["columns"])
             series = self.options.series_column or rows.get("series")
-            own = {"numbers": names, "series_column": series, "frames_column": None}
+            changes = {"numbers": names, "series_column": series, "frames_column": None}
             for option, sign in (("decimal_point", "."), ("decimal_comma", ",")):
                 columns = [column for column in rows["columns"] if column.get("decimal") == sign]
-                own[option] = tuple(column["name"] for column in columns)
-        options = dataclasses.replace(self.options, **own)
+                changes[option] = tuple(column["name"] for column in columns)
+        options = dataclasses.replace(self.options, **changes)
         frames = Frames(options, self.label_column, self.for_each_frame)
         frames.rows = rows and Rows(**parse_fields(Rows, rows, "rows", []))
         return frames
@@ -113,13 +118,13 @@ class Frames:
             )
             for name, column in zip(options.numbers, np.concatenate(frames).T, strict=True)
         ]
-        self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
+        self.rows = Rows(tuple(scaling.column for scaling in learned), None, options.series_column)
 
     def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         """Return the examples that go with the run, evenly spread."""
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         most = MOST_KEPT if self.options.carry_every else None
-        return [validation[place].up_to(most) for place in places]
+        return [validation[index].up_to(most) for index in places]
 
     def inputs(self, examples: Sequence[Any], limit: int | None) -> tuple[Any, Any]:
         """Return the arrays of examples, cut to so many frames, and their lengths."""
@@ -127,7 +132,7 @@ class Frames:
         if cut:
             more = f"of more than {limit:,} frames"
             console.print(f"  {counted(cut, f'recordings {more} are', f'recording {more} is')} cut")
-        frames = FrameSequences([own[:limit] for own in self._features(examples)])
+        frames = FrameSequences([numbers[:limit] for numbers in self._features(examples)])
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths
 
     def _features(self, examples):
@@ -135,7 +140,7 @@ class Frames:
         numbers = [example.numbers for example in examples]
         if self.rows is None:
             return numbers
-        return [self.rows.scaled(self.rows.filled(own)) for own in numbers]
+        return [self.rows.scaled(self.rows.filled(table)) for table in numbers]
 
     def carried(
         self, examples: Sequence[Any], targets: Sequence[np.ndarray], ignored: int
@@ -171,7 +176,7 @@ class Frames:
 
 
 class FrameModelling(Modelling):
-    """Base of the models of texts or frames: what those of frames can.
+    """Base of the models of texts or frames, with what a model of frames can do.
 
     Its `reading.frames` is a `Frames`, or None.
     """

@@ -94,10 +94,10 @@ class LabelledTexts(EncodedTexts):
         may_be_empty = columns if options.skip_empty else ()
         reading = options.texts.reading(names)
         of_texts = (options.text_column, options.pair_column)
-        texts = [place for place, column in enumerate(columns) if column in of_texts]
+        texts = [index for index, column in enumerate(columns) if column in of_texts]
         for row in each_row(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT):
             line, values = row
-            without = [place for place in texts if not self.has_token(values[place])]
+            without = [index for index in texts if not self.has_token(values[index])]
             if without and not options.skip_empty:
                 raise RunError(
                     f"{path}, line {line}: {columns[without[0]]!r} has no token, "

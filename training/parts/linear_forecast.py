@@ -88,14 +88,14 @@ class LinearPart:
 
     def season_of(self, orders: Sequence[int], num_covariates: int) -> np.ndarray:
         """Return W of at least as many waves, with zeros for those that it has not."""
-        weights, place = [self.season[:num_covariates]], num_covariates
-        for own, most in zip(self.orders, orders):
-            weights += [self.season[place : place + 2 * own], np.zeros(2 * (most - own))]
-            place += 2 * own
+        weights, start = [self.season[:num_covariates]], num_covariates
+        for order, most in zip(self.orders, orders):
+            weights += [self.season[start : start + 2 * order], np.zeros(2 * (most - order))]
+            start += 2 * order
         return np.concatenate(weights)
 
     def scaled(self, mean: float, deviation: float) -> LinearPart:
-        """Return the same for numbers z = (y - mean) / deviation."""
+        """Return the weights that forecast scaled numbers, z = (y - mean) / deviation."""
         bias = self.bias - mean + mean * self.kernel.sum(axis=0)
         parts = {"season": self.season, "bias": bias, "errors": self.errors}
         return dataclasses.replace(self, **{name: part / deviation for name, part in parts.items()})

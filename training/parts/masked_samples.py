@@ -70,7 +70,9 @@ def _text(tokenizer, inputs, asked, segment):
     for position in inputs["masked_positions"][asked]:
         if pieces[position] not in tokenizer.special_tokens:
             pieces[position] = f"‹{pieces[position]}›"
-    return " ".join(piece for piece, of in zip(pieces, segments, strict=True) if of == segment)
+    return " ".join(
+        piece for piece, segment_id in zip(pieces, segments, strict=True) if segment_id == segment
+    )
 
 
 def _best(tokenizer, scores):

@@ -22,7 +22,7 @@ from seqkeras.training.console import console, say_left_out
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.pretrained import known_tokenizer
 from seqkeras.training.parts.splitting import split
-from seqkeras.training.task import Modelling, Scoring
+from seqkeras.training.task import Calibrating, Modelling, Scoring
 
 MOST_TOKENS = 128  # of a text with a choice, by default
 NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
@@ -125,24 +125,6 @@ class ChoiceModelling(Modelling):
 class ChoiceScoring(Scoring):
     """Choices that are right."""
 
-    linear = "choice"
-
-    def chances(
-        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
-    ) -> list[Chances]:
-        return [
-            Chances(logits_of(answer.scores), example.target, number)
-            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
-        ]
-
-    def certainty(
-        self, examples: Sequence[Any], answers: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
-        return [
-            (answer.score, answer.index == example.target)
-            for example, answer in zip(examples, answers, strict=True)
-        ]
-
     def validation_scores(
         self, examples: Sequence[Any], answers: Sequence[Any]
     ) -> dict[str, float]:
@@ -189,6 +171,28 @@ class ChoiceScoring(Scoring):
             f"{scores['accuracy']:.2%} of the choices are right, by chance "
             f"{scores['chance']:.2%} would be"
         )
+
+
+class ChoiceCalibrating(Calibrating):
+    """Probabilities of choices."""
+
+    linear = "choice"
+
+    def chances(
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        return [
+            Chances(logits_of(answer.scores), example.target, number)
+            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
+        ]
+
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
+        return [
+            (answer.score, answer.index == example.target)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
 
 
 def choice_encodings(run: RunFiles, text: Any) -> list[Encoding]:

@@ -50,8 +50,8 @@ def perplexity(loss: float) -> float:
 
 
 def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[TextFile], list[str]]:
-    """Return the texts of training, which are read from their files, and those of validation; a
-    line says how long they are.
+    """Return the training texts, which are read from their files, and the validation texts; a line
+    says how long they are.
 
     Args:
         options: have `files`, `validation`, and `held_out`, the last share of the files that is

@@ -105,10 +105,10 @@ class Pretrained:
         return self.config["num_segments"] > 0
 
     def with_layers(self, num_layers: int) -> Self:
-        """Return the same with so many of its blocks, evenly spread, the top one among them.
+        """Return the encoder with so many of its blocks, evenly spread, the top one among them.
 
         Raises:
-            RunError: if it has fewer.
+            RunError: if the encoder has fewer blocks.
         """
         if num_layers > self.config["num_layers"]:
             raise RunError(
@@ -163,8 +163,8 @@ class Pretrained:
         return model
 
     def give_heads(self, model: WithHeads) -> None:
-        """Give the heads of a `WithHeads` the weights of the folder's heads, where it has the same:
-        those of pre-training, of Hugging Face or of a run."""
+        """Give each head of a model the weights of the folder's head with its name and class; a run
+        and a folder of Hugging Face may have heads."""
         folder = Path(self.folder)
         if (folder / RECORD).is_file():
             source, _ = _of_run(folder)

@@ -28,7 +28,7 @@ from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.pretrained import inputs_of, known_tokenizer
 from seqkeras.training.parts.span_chances import NULL, RIGHT, span_chances
 from seqkeras.training.parts.splitting import split
-from seqkeras.training.task import Modelling, Scoring
+from seqkeras.training.task import Calibrating, Modelling, Scoring
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -228,7 +228,6 @@ class QuestionAnsweringScoring(Scoring):
     """F1 and exact match of spans, and the threshold of no answer."""
 
     asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
-    linear = "span"
 
     def validation_scores(
         self, examples: Sequence[Any], answers: Sequence[Any]
@@ -244,6 +243,37 @@ class QuestionAnsweringScoring(Scoring):
         [(name, (examples, answers))] = answered.items()
         threshold, answers = _at_best_threshold(examples, answers)
         return _with_threshold(run, threshold), {name: (examples, answers)}
+
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
+        target = example.target if isinstance(example.target, str) else example.target[0]
+        return {
+            "input": example.text["question"],
+            "context": example.text["context"],
+            "target": target or "(none)",
+            "answer": answer.text or "(none)",
+        }
+
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
+        [(examples, answers)] = answered.values()
+        scores = squad_scores(*_texts_of(examples, answers))
+        if "with_answer" in scores and answers[0].margin is not None:
+            threshold, best = _at_best_threshold(examples, answers)
+            scores["best_f1"] = squad_scores(*_texts_of(examples, best))["f1"]
+            scores["best_threshold"] = round(threshold, 3)  # as good as anything close to it
+        return scores
+
+    def summary(self, scores: Mapping[str, Any]) -> str:
+        words = f"F1 is {scores['f1']:.2%}, {scores['exact_match']:.2%} of the answers are exact"
+        if "with_answer" in scores:
+            has, none = scores["with_answer"], scores["without_answer"]
+            words += f"; F1 is {has['f1']:.2%} where there is an answer, {none['f1']:.2%} where not"
+        return words
+
+
+class QuestionAnsweringCalibrating(Calibrating):
+    """Probabilities of spans, and the threshold of no answer."""
+
+    linear = "span"
 
     def chances(
         self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
@@ -285,31 +315,6 @@ class QuestionAnsweringScoring(Scoring):
         if "best_threshold" in scores:
             scores |= {"best_threshold": round(scores["best_threshold"] / temperature, 3)}
         return _with_threshold(run, threshold / temperature), scores
-
-    def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        target = example.target if isinstance(example.target, str) else example.target[0]
-        return {
-            "input": example.text["question"],
-            "context": example.text["context"],
-            "target": target or "(none)",
-            "answer": answer.text or "(none)",
-        }
-
-    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
-        [(examples, answers)] = answered.values()
-        scores = squad_scores(*_texts_of(examples, answers))
-        if "with_answer" in scores and answers[0].margin is not None:
-            threshold, best = _at_best_threshold(examples, answers)
-            scores["best_f1"] = squad_scores(*_texts_of(examples, best))["f1"]
-            scores["best_threshold"] = round(threshold, 3)  # as good as anything close to it
-        return scores
-
-    def summary(self, scores: Mapping[str, Any]) -> str:
-        words = f"F1 is {scores['f1']:.2%}, {scores['exact_match']:.2%} of the answers are exact"
-        if "with_answer" in scores:
-            has, none = scores["with_answer"], scores["without_answer"]
-            words += f"; F1 is {has['f1']:.2%} where there is an answer, {none['f1']:.2%} where not"
-        return words
 
 
 def _with_threshold(run, threshold):

@@ -175,7 +175,7 @@ class RegressionScoring(Scoring):
         has_number = np.fromiter((not math.isnan(example.target) for example in train), bool)
         return numbers_of_texts(taken(train, np.flatnonzero(has_number)), self.options.seed)
 
-    def measure(self) -> Measure:
+    def compared_by(self) -> Measure:
         return Measure("Pearson's correlation", _correlation, NUMBER)
 
     def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:

@@ -85,9 +85,9 @@ def learned_categories(
         RunError: if all rows have one category.
     """
     say_merged(path, name, values)
-    found = {*map(category_of, values)}
-    categories = tuple(sorted(category for category in found if category is not None))
-    if len(found) < 2:
+    distinct = {*map(category_of, values)}
+    categories = tuple(sorted(category for category in distinct if category is not None))
+    if len(distinct) < 2:
         raise RunError(
             f"{path}: {name!r} must hold two categories at least in its training rows, of which a "
             f"missing one is one; received {', '.join(map(repr, categories)) or 'none'}."
@@ -120,9 +120,9 @@ def learned_scaling(
     mean, varies = numbers.mean(axis=0, dtype="float64"), np.ptp(numbers, axis=0) > 0
     deviation = np.ones_like(mean)
     deviation[varies] = [deviation_of(column) for column in numbers.T[varies]]
-    for place in np.flatnonzero(varies):
-        name = f"{path}: the numbers {place} of frames"
-        require_float32(name, mean[place], deviation[place], way_out)
+    for index in np.flatnonzero(varies):
+        name = f"{path}: the numbers {index} of frames"
+        require_float32(name, mean[index], deviation[index], way_out)
     return mean, deviation
 
 

@@ -20,7 +20,7 @@ from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.splitting import NoneHeldOutError
 from seqkeras.training.run import CALIBRATION, options_content
 from seqkeras.training.run import TASKS as FOLDER
-from seqkeras.training.task import Modelling, Reading, Scoring, Task
+from seqkeras.training.task import Calibrating, Modelling, Reading, Scoring, Task
 
 if TYPE_CHECKING:
     import keras
@@ -40,18 +40,18 @@ class Text(NamedTuple):
 
 
 class Example(NamedTuple):
-    """An example of a task, by its name."""
+    """An example of a task, and the name of the task."""
 
     task: str
-    own: Any
+    example: Any
 
     @property
     def text(self) -> Text:
-        return Text(self.task, self.own.text)
+        return Text(self.task, self.example.text)
 
     @property
     def target(self) -> Any:
-        return self.own.target
+        return self.example.target
 
 
 class Examples(Sequence):
@@ -75,7 +75,7 @@ class Examples(Sequence):
             index -= len(part)
 
     def __iter__(self) -> Iterator[Any]:
-        return (Example(name, own) for name, part in self.parts.items() for own in part)
+        return (Example(name, example) for name, part in self.parts.items() for example in part)
 
 
 class Several(Task):
@@ -97,7 +97,8 @@ class Several(Task):
         reading = SeveralReading(options, self.tasks)
         weights = {name: table.weight for name, table in self.tables.items()}
         modelling = SeveralModelling(options, reading, weights)
-        super().__init__(options, reading, modelling, SeveralScoring(options, reading, modelling))
+        parts = options, reading, modelling
+        super().__init__(*parts, SeveralScoring(*parts), SeveralCalibrating(*parts))
 
     def prepared(
         self,
@@ -256,14 +257,14 @@ class SeveralScoring(Scoring):
         named, firsts = {}, []
         for name, scoring in self.tasks.items():
             pairs = zip(examples, answers, strict=True)
-            pairs = [(example.own, answer) for example, answer in pairs if example.task == name]
+            pairs = [(example.example, answer) for example, answer in pairs if example.task == name]
             task_scores = scoring.validation_scores(*map(list, zip(*pairs)))
             firsts.append(next(iter(task_scores.values())))
             named |= {_named(name, score): number for score, number in task_scores.items()}
         return {MEAN: float(np.mean(firsts)), **named}
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
+        return {"task": example.task, **self.tasks[example.task].sample(example.example, answer)}
 
     def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         for name in self.tasks:
@@ -295,36 +296,6 @@ class SeveralScoring(Scoring):
             )
         return scores | named
 
-    def calibrated(
-        self,
-        model: keras.Model,
-        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
-        run: Any,
-    ) -> dict[str, Any] | None:
-        """Calibrate the head of each task; see `Scoring.calibrated`.
-
-        Returns:
-            name of a task -> what scores.json says of it, or None.
-        """
-        found = {}
-        for name, scoring in self.tasks.items():
-            examples, answers = answered[name]
-            of_task, part = run.runs[name], self.modelling.part(model, name, run.runs[name])
-            pair = {name: (_of_task(name, examples), answers)}
-            if calibration := scoring.calibrated(part, pair, of_task):
-                found[name] = calibration
-        return found or None
-
-    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
-        """Draw nothing: each task has diagrams of its own."""
-
-    def behind(
-        self, calibration: Mapping[str, Any], run: Any, scores: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
-        for name, of_task in calibration.items():
-            scores[name]["calibration"] = of_task
-        return run, scores
-
     def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
         for name, scoring in self.tasks.items():
             yield f"{name}:"
@@ -333,6 +304,40 @@ class SeveralScoring(Scoring):
     def summary(self, scores: Mapping[str, Any]) -> str:
         parts = [f"{name}: {scoring.summary(scores[name])}" for name, scoring in self.tasks.items()]
         return "; ".join(parts)
+
+
+class SeveralCalibrating(Calibrating):
+    """The heads of several tasks, each by the task's own examples."""
+
+    def calibrated(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
+        run: Any,
+    ) -> dict[str, Any] | None:
+        """Calibrate the head of each task; see `Calibrating.calibrated`.
+
+        Returns:
+            name of a task -> what scores.json says of it, or None.
+        """
+        calibrations = {}
+        for name, task in self.reading.tasks.items():
+            examples, answers = answered[name]
+            of_task, part = run.runs[name], self.modelling.part(model, name, run.runs[name])
+            pair = {name: (_of_task(name, examples), answers)}
+            if calibration := task.calibrating.calibrated(part, pair, of_task):
+                calibrations[name] = calibration
+        return calibrations or None
+
+    def draw(self, calibration: dict[str, Any], path: Path | str) -> None:
+        """Draw nothing: each task has diagrams of its own."""
+
+    def behind(
+        self, calibration: Mapping[str, Any], run: Any, scores: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        for name, of_task in calibration.items():
+            scores[name]["calibration"] = of_task
+        return run, scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -358,7 +363,7 @@ class SeveralRuns:
             files.write_json(path / OPTIONS, options_content(table.task, table.options))
             run.write(path, self.task.modelling.part(model, name, run), scores[name])
             if calibration := scores[name].get("calibration"):
-                self.task.tasks[name].scoring.draw_calibration(calibration, path / CALIBRATION)
+                self.task.tasks[name].calibrating.draw(calibration, path / CALIBRATION)
         self.write_tokenizers(folder)
         with files.written_aside(folder / MODEL) as aside:
             model.save(aside)
@@ -408,11 +413,11 @@ def _of_task(name, examples):
     """Return the examples of one task, as it read them."""
     if isinstance(examples, Examples):
         return examples.parts[name]
-    return [example.own for example in examples if example.task == name]
+    return [example.example for example in examples if example.task == name]
 
 
 def _named(task, score):
-    """Return a task's score among those of several."""
+    """Return the name of a task's score among the scores of several tasks."""
     return f"{task}: {score}"
 
 

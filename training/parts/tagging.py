@@ -42,7 +42,7 @@ from seqkeras.training.parts.tagged_sentences import TaggedSentences, in_documen
 from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.parts.vocabularies import Texts
-from seqkeras.training.task import Scoring
+from seqkeras.training.task import Calibrating, Scoring
 from seqkeras.training.wording import counted, listed
 
 OUTSIDE = "O"
@@ -159,7 +159,7 @@ class TaggingReading(EncodedTexts):
 
         Args:
             path: path of the file.
-            labels: the tags that there may be, those of `source`; None: any.
+            labels: the tags that may occur, all of them in `source`; None: any.
         """
         options, before = self.options, []
         if self.frames:
@@ -296,41 +296,6 @@ class TaggingModelling(FrameModelling):
 class TaggingScoring(Scoring):
     """Tags that are right, F1 of entities or of frames."""
 
-    @property
-    def linear(self) -> str | None:
-        """The layer of tags; none of frames."""
-        return None if self.reading.frames else "tag"
-
-    def evidence(
-        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
-    ) -> Evidence:
-        labels, texts = run.record.settings["labels"], [example.text for example in examples]
-        place_of = {label: place for place, label in enumerate(labels)}
-        sentences = []
-        for example, logits in zip(
-            examples, logits_of_texts(model, run, texts, "calibrating"), strict=True
-        ):
-            places = np.array([place_of.get(tag, -1) for tag in example.target])
-            read = np.isfinite(logits).reshape(len(places), -1).all(axis=1)
-            sentences.append((logits[read], places[read]))
-        if self.options.crf:
-            return Chains(sentences)
-        return Softmaxes(
-            [
-                Chances(row, place, number)
-                for number, pair in enumerate(sentences)
-                for row, place in zip(*pair, strict=True)
-                if place >= 0
-            ]
-        )
-
-    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
-        layers = super().last_layers(model)
-        if not self.options.crf:
-            return layers
-        heads = getattr(model, "heads", None)
-        return [*layers, model.get_layer(EMISSIONS) if heads is None else heads["tag"].chain]
-
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         tags = [word.tag for word in answer.words]
         if self.reading.frames:
@@ -341,16 +306,6 @@ class TaggingScoring(Scoring):
             "target": " ".join(map("/".join, zip(example.text, example.target, strict=True))),
             "answer": answer.line(),
         }
-
-    def certainty(
-        self, examples: Sequence[Any], answers: Sequence[Any]
-    ) -> list[tuple[float, bool]]:
-        pairs = []
-        for example, answer in zip(examples, answers, strict=True):
-            starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
-            target_of = dict(zip(starts, example.target, strict=True))
-            pairs += [(word.score, word.tag == target_of.get(word.start)) for word in answer.words]
-        return pairs
 
     def validation_scores(
         self, examples: Sequence[Any], answers: Sequence[Any]
@@ -374,7 +329,7 @@ class TaggingScoring(Scoring):
             return tags_of_frames(train, self.options.seed)
         return tags_of_words(train, lambda example: _starts(example.text))
 
-    def measure(self) -> Measure:
+    def compared_by(self) -> Measure:
         words = "frames" if self.reading.frames else "words"
         return Measure("F1 of entities" if self.reading.scheme else f"{words} right", ratio)
 
@@ -451,10 +406,59 @@ class TaggingScoring(Scoring):
         return rows, [example.target for example in examples]
 
 
+class TaggingCalibrating(Calibrating):
+    """Probabilities of tags."""
+
+    @property
+    def linear(self) -> str | None:
+        """The layer of tags; none of frames."""
+        return None if self.reading.frames else "tag"
+
+    def evidence(
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
+    ) -> Evidence:
+        labels, texts = run.record.settings["labels"], [example.text for example in examples]
+        place_of = {label: index for index, label in enumerate(labels)}
+        sentences = []
+        for example, logits in zip(
+            examples, logits_of_texts(model, run, texts, "calibrating"), strict=True
+        ):
+            places = np.array([place_of.get(tag, -1) for tag in example.target])
+            read = np.isfinite(logits).reshape(len(places), -1).all(axis=1)
+            sentences.append((logits[read], places[read]))
+        if self.options.crf:
+            return Chains(sentences)
+        return Softmaxes(
+            [
+                Chances(row, index, number)
+                for number, pair in enumerate(sentences)
+                for row, index in zip(*pair, strict=True)
+                if index >= 0
+            ]
+        )
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        layers = super().last_layers(model)
+        if not self.options.crf:
+            return layers
+        heads = getattr(model, "heads", None)
+        return [*layers, model.get_layer(EMISSIONS) if heads is None else heads["tag"].chain]
+
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
+        pairs = []
+        for example, answer in zip(examples, answers, strict=True):
+            starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
+            target_of = dict(zip(starts, example.target, strict=True))
+            pairs += [(word.score, word.tag == target_of.get(word.start)) for word in answer.words]
+        return pairs
+
+
 def _common_entities(tags, targets):
-    """Return 2 common, and found + true entities of a sentence, whose ratio is F1."""
-    found, true = {*entities(tags)}, {*entities(targets)}
-    return 2 * len(found & true), len(found) + len(true)
+    """Return 2 common, and predicted + true entities of a sentence, whose ratio is F1."""
+    predicted, true = {*entities(tags)}, {*entities(targets)}
+    return 2 * len(predicted & true), len(predicted) + len(true)
 
 
 def _right_tags(tags, targets):

@@ -84,8 +84,8 @@ class Teacher:
         options."""
         sizes = {
             "hidden_dim": options.embedding_dim,
-            "num_layers": options.layers,
-            "num_heads": options.heads,
+            "num_layers": options.num_layers,
+            "num_heads": options.num_heads,
             "feed_forward_dim": 4 * options.embedding_dim,
         }
         config = {**self.encoder.config, **sizes}

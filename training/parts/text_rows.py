@@ -26,8 +26,8 @@ class TextRows:
         texts: an iterable of texts, or of tuples of two.
 
     Returns:
-        `Sequences` of the token ids, those of the segment ids or, of single texts, None, and the
-        number of rows of each text.
+        `Sequences` of the token ids; `Sequences` of the segment ids, or None for single texts; and
+        the number of rows of each text.
 
     Attributes:
         cut: how many texts lost tokens, since they have too many.
@@ -85,7 +85,7 @@ class TextRows:
         return rows
 
     def _analyzed(self, texts):
-        """Return the same as `_pairs`, of any tokenizer."""
+        """Return for each text a list of one pair, token ids and segment ids, by any tokenizer."""
         encodings = [text_encoding(self._run, text) for text in texts]
         tokenizer: Any = self._run.tokenizers["text"]
         self.cut += sum(
@@ -98,7 +98,7 @@ class TextRows:
         """Return for each text a list of pairs, of its windows."""
         stride, tokenizer = self._run.record.settings["stride"], self._run.tokenizers["text"]
         windows = (tokenizer.windows(None, text, self._limit, stride) for text in texts)
-        return [[(each.token_ids, each.segment_ids) for each in of_text] for of_text in windows]
+        return [[(window.token_ids, window.segment_ids) for window in row] for row in windows]
 
 
 def parts(text: Any) -> tuple[str, ...]:
@@ -117,10 +117,10 @@ def _around_pairs(tokenizer: Subwords) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the ids of special tokens before, between and behind two texts; and the segment ids of
     these three, with that of each text between them."""
     encoding, count = tokenizer.analyze("a", "a"), len(tokenizer.encode("a"))
-    real = [place for place, offset in enumerate(encoding.offsets) if offset is not None]
+    real = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
     first, second = real[:count], real[count:]
     special = slice(first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None)
-    before, between, after = (encoding.segment_ids[each] for each in special)
+    before, between, after = (encoding.segment_ids[part] for part in special)
     of_texts = encoding.segment_ids[first[0]], encoding.segment_ids[second[0]]
     segments = before, of_texts[0], between, of_texts[1], after
-    return [encoding.token_ids[each] for each in special], segments
+    return [encoding.token_ids[part] for part in special], segments

@@ -173,9 +173,9 @@ class TranslationReading(Reading):
         if self.options.sources_are_numbers:
             tokenizers = {"target": self._learned(*learned, **of_targets)}
         elif self.pretrained is not None:
-            own = self.pretrained.tokenizer
-            target = own if options.pretrained_decoder else self._learned(*learned, **of_targets)
-            tokenizers = {"source": own, "target": target}
+            source = self.pretrained.tokenizer
+            target = source if options.pretrained_decoder else self._learned(*learned, **of_targets)
+            tokenizers = {"source": source, "target": target}
         elif options.joint:
             joint = self._learned(options.tokens, Texts(few, _source, _target), options.vocab_size)
             tokenizers = {"source": joint, "target": joint}
@@ -218,7 +218,7 @@ class TranslationReading(Reading):
         if not self.options.sources_are_numbers:
             return validation
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
-        return [validation[place] for place in places]
+        return [validation[index] for index in places]
 
     def record(
         self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]

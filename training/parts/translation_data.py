@@ -143,8 +143,7 @@ def _recordings(path, frames_column, target_column):
 
 
 def _held_out(options, examples):
-    """Return training and validation examples; those of one source are all in the one or the
-    other."""
+    """Return training and validation examples; all examples of a source are in the same part."""
     hashes = np.fromiter((hash(example.source) for example in examples), "int64")
     _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
     size = len(first)

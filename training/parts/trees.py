@@ -224,7 +224,7 @@ class TreeScoring(Scoring):
     def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         return classes_of_trees(train, run.record.settings["labels"], self.options.seed)
 
-    def measure(self) -> Measure:
+    def compared_by(self) -> Measure:
         return Measure("roots right", ratio)
 
     def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:

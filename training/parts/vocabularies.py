@@ -28,7 +28,7 @@ class Texts:
         self._examples, self._texts_of = examples, texts_of
 
     def __iter__(self) -> Iterator[str]:
-        return (text for of in self._texts_of for each in self._examples for text in of(each))
+        return (text for texts in self._texts_of for row in self._examples for text in texts(row))
 
 
 def learned_on(examples: Sequence[Any]) -> Sequence[Any]:

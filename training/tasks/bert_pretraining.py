@@ -43,11 +43,9 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
     Your file looks like this: a sentence, or a paragraph, a line, and an empty line between two
     documents; in UTF-8, plain or .gz. Several files are read one behind the other.
 
-    \b
         The old house is here.
         Nobody lives in it.
 
-    \b
         She left Oslo in May.
         ...
 
@@ -107,7 +105,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
             parts.BertPretrainingScoring,
         )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.pretrained is not None:
             for name in OF_SCRATCH:
                 if self.is_given(name):

@@ -20,7 +20,6 @@ class BiLMOptions(FitOptions, task="bilm"):
     Your file looks like this: text in UTF-8, plain or .gz, a sentence a line. Several files are
     read one behind the other.
 
-    \b
         The old house is here.
         She left Oslo in May.
 

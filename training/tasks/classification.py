@@ -43,7 +43,6 @@ class ClassificationOptions(FitOptions, task="classification"):
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
     a line):
 
-    \b
         text,label
         a fine film,good
         "dull, from end to end",bad
@@ -56,7 +55,6 @@ class ClassificationOptions(FitOptions, task="classification"):
     series; or a row for each recording, with --frames-column file that names .npy files of (frames,
     numbers); or a .npz file of the arrays "frames", "labels" and "lengths".
 
-    \b
         series,x,y,z,label
         a,0.1,9.7,0.4,walk
         a,0.2,9.9,,walk
@@ -110,7 +108,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     linear: bool | None = option(
         None,
         bool,
-        "Add the logits of a linear classifier of the text's words and of n-grams of their "
+        "Add the logits of a linear classifier of the text's words and of n-grams of "
         "characters. Default: true for single texts of at most 512 labels that --encoder reads.",
     )
     label_smoothing: float = option(
@@ -134,7 +132,7 @@ class ClassificationOptions(FitOptions, task="classification"):
             kinds = trees.SentenceTreeReading, trees.SentenceTreeModelling
         else:
             kinds = parts.ClassificationReading, parts.ClassificationModelling
-        task = Task.of(self, *kinds, parts.ClassificationScoring)
+        task = Task.of(self, *kinds, parts.ClassificationScoring, parts.ClassificationCalibrating)
         return task if self.teacher is None else distilled(task)
 
     OF_SCRATCH = (*OF_SCRATCH, "tree_shape")
@@ -158,7 +156,7 @@ class ClassificationOptions(FitOptions, task="classification"):
             return "--encoder tree"
         return next((shown(name) for name in given if getattr(self, name) is not None), None)
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.linear and (option := self._without_linear()):
             yield f"--linear is for single texts that --encoder reads; leave it out with {option}."
         frames = self.recordings.reads_frames(self.file)

@@ -90,7 +90,7 @@ class DatesOptions(FitOptions, task="dates"):
 
         return Task.of(self, parts.DateReading, parts.DateModelling, parts.DateScoring)
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.examples < self.batch_size:
             yield (
                 f"--examples must be at least --batch-size, {self.batch_size}; "

@@ -58,11 +58,9 @@ class DenoisingPretrainingOptions(FitOptions, task="denoising-pretraining"):
     Your file looks like this: a sentence, or a paragraph, a line, and an empty line between two
     documents; in UTF-8, plain or .gz. Several files are read one behind the other.
 
-    \b
         The old house is here.
         Nobody lives in it.
 
-    \b
         She left Oslo in May.
         ...
 
@@ -130,18 +128,18 @@ class DenoisingPretrainingOptions(FitOptions, task="denoising-pretraining"):
         """The share of tokens that is damaged."""
         return SHARES[self.noise] if self.noise_share is None else self.noise_share
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.shuffle_sentences and self.noise != "infilling":
             yield (
                 "--shuffle-sentences is for --noise infilling, whose target is the whole text; "
                 "leave it out, or choose infilling."
             )
-        most = most_spans(of.max_length, self.share, self.span_length)
+        most = most_spans(command.max_length, self.share, self.span_length)
         if self.noise == "spans" and most > NUM_SENTINELS:
             yield (
-                f"--noise spans: rows of --max-length {of.max_length} have up to {most} spans, "
-                f"and there are {NUM_SENTINELS} sentinels; choose a larger --span-length, or a "
-                "smaller --noise-share."
+                f"--noise spans: rows of --max-length {command.max_length} have up to {most} "
+                f"spans, and there are {NUM_SENTINELS} sentinels; choose a larger --span-length, "
+                "or a smaller --noise-share."
             )
         for name in OF_START if self.start_from is not None else ():
             if self.is_given(name):

@@ -1,7 +1,7 @@
 """`seqkeras train forecasting`: its options, and what it is made of."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -80,12 +80,10 @@ class ForecastingOptions(FitOptions, task="forecasting"):
     Your file looks like this (.csv; .tsv; .jsonl with an object a line). A field without a value is
     empty, or NA:
 
-    \b
         time,load,temperature,tariff
         2024-01-01 00:00,41.5,3.1,night
         2024-01-01 01:00,,3.0,night
 
-    \b
         seqkeras train forecasting load.csv --out runs/load --time time --targets load \\
             --numbers temperature --categories tariff --cycles day,week --context 168 --horizon 24
 
@@ -227,7 +225,8 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "fewer.",
     )
 
-    USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
+    REQUIRED: ClassVar = {"targets": "the columns to forecast"}
+    USUAL = ("numbers", "categories", "time", "context", "horizon", "quantiles")
 
     def has_bands(self) -> bool:
         """Return whether there are bands that are calibrated."""
@@ -238,7 +237,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         from seqkeras.training.parts.forecasting_reading import ForecastingReading
 
         kinds = ForecastingReading, parts.ForecastingModelling, parts.ForecastingScoring
-        return Task.of(self, *kinds)
+        return Task.of(self, *kinds, parts.ForecastingCalibrating)
 
     def require_files(self) -> None:
         require_columns(self.file, self._columns())
@@ -248,9 +247,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         series = () if self.series_column is None else (self.series_column,)
         return (*series, *self.time, *self.targets, *self.numbers, *self.categories)
 
-    def problems(self, of: Options) -> Iterable[str]:
-        if not self.targets:
-            yield "--targets is missing: the columns to forecast."
+    def problems(self, command: Options) -> Iterable[str]:
         named = self._columns()
         if len(set(named)) < len(named):
             yield (

@@ -47,7 +47,6 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     Your file looks like this: text in UTF-8, plain or .gz, and nothing else. Several files are read
     one behind the other.
 
-    \b
         First Citizen:
         Before we proceed any further, hear me speak.
 
@@ -134,7 +133,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         None,
         Number(0, 1, max_open=True),
         "Dropout rate. Default: 0, or the rate of --start-from.",
-        search=DROPOUT.where_unset(lambda of: None if of.start_from else 0.0),
+        search=DROPOUT.where_unset(lambda command: None if command.start_from else 0.0),
     )
     context: int = option(64, at_least(1), "Tokens of a window.", search=LENGTH)
     stride: int | None = option(
@@ -162,7 +161,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
             parts.LanguageModelScoring,
         )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         yield from self._problems_of_start()
         if self.also and (self.windows or "") != "random" and self.model != "gpt":
             yield (

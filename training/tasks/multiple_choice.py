@@ -1,13 +1,12 @@
 """`seqkeras train multiple-choice`: its options, and what it is made of."""
 
-from collections.abc import Iterable
+from typing import ClassVar
 
 from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Names,
     Number,
-    Options,
     argument,
     at_least,
     option,
@@ -25,7 +24,6 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
 
     Your file looks like this (.csv; .tsv with tabs; empty choices at the end are none):
 
-    \b
         question,A,B,C,D,answer
         Which of these is cold?,ice,fire,,,A
         Which of these barks?,a cat,a bird,a fish,a dog,D
@@ -57,13 +55,11 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
         0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.", search=DROPOUT
     )
 
+    REQUIRED: ClassVar = {"pretrained": "the folder of the encoder that reads texts and choices"}
     USUAL = ("validation", "text_column", "choice_columns", "answer_column")
 
     def make(self) -> Task:
         from seqkeras.training.parts import multiple_choice as parts
 
-        return Task.of(self, parts.ChoiceReading, parts.ChoiceModelling, parts.ChoiceScoring)
-
-    def problems(self, of: Options) -> Iterable[str]:
-        if self.pretrained is None:
-            yield "--pretrained is missing: the folder of the encoder that reads texts and choices."
+        kinds = parts.ChoiceReading, parts.ChoiceModelling, parts.ChoiceScoring
+        return Task.of(self, *kinds, parts.ChoiceCalibrating)

@@ -1,6 +1,6 @@
 """`seqkeras train prompt-answer`: its options, and what it is made of."""
 
-from collections.abc import Iterable
+from typing import ClassVar
 
 import click
 
@@ -10,7 +10,6 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
-    Options,
     argument,
     at_least,
     option,
@@ -26,7 +25,6 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
 
     Your file looks like this (.jsonl; .csv and .tsv have the columns prompt and answer):
 
-    \b
         {"prompt": "Name a primary colour.", "answer": "Red."}
         {"messages": [{"role": "user", "content": "Hello!"},
                       {"role": "assistant", "content": "Good morning."}]}
@@ -55,9 +53,23 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
         'Text before a turn of the user. Default: "User:" and a new line, or the text of the run '
         "of --start-from.",
     )
-    assistant: str | None = option(None, str, "Text before a turn of the assistant; see --user.")
-    system: str | None = option(None, str, "Text before a turn of the system; see --user.")
-    turn_end: str | None = option(None, str, "Text between two turns; see --user.")
+    assistant: str | None = option(
+        None,
+        str,
+        'Text before a turn of the assistant. Default: "Assistant:" and a new line, or the text of '
+        "the run of --start-from.",
+    )
+    system: str | None = option(
+        None,
+        str,
+        'Text before a turn of the system. Default: "System:" and a new line, or the text of the '
+        "run of --start-from.",
+    )
+    turn_end: str | None = option(
+        None,
+        str,
+        "Text behind each turn. Default: a new line, or the text of the run of --start-from.",
+    )
     mask: str | None = option(
         None,
         click.Choice(MASKS),
@@ -73,7 +85,10 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
     batch_size: int = option(8, at_least(1), "Examples in a batch.")
     learning_rate: float = option(1e-4, POSITIVE, "Learning rate at the end of warm-up.")
 
-    USUAL = ("start_from", "prompt_column", "answer_column")
+    REQUIRED: ClassVar = {
+        "start_from": "a run of language-model, or a GPT-2 folder of Hugging Face"
+    }
+    USUAL = ("prompt_column", "answer_column")
 
     def make(self) -> Task:
         from seqkeras.training.parts import prompt_answer as parts
@@ -84,10 +99,3 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
             parts.PromptAnswerModelling,
             parts.PromptAnswerScoring,
         )
-
-    def problems(self, of: Options) -> Iterable[str]:
-        if self.start_from is None:
-            yield (
-                "--start-from is missing: a run of language-model, or a GPT-2 folder of Hugging "
-                "Face."
-            )

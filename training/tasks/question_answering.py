@@ -40,7 +40,6 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
     Your file looks like this (.jsonl, an object a line, as Hugging Face has it; the published .json
     of SQuAD is read as it is):
 
-    \b
         {"question": "Where is it?", "context": "It is in Oslo.",
          "answers": {"text": ["Oslo"], "answer_start": [9]}}
 
@@ -114,9 +113,10 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
             parts.QuestionAnsweringReading,
             parts.QuestionAnsweringModelling,
             parts.QuestionAnsweringScoring,
+            parts.QuestionAnsweringCalibrating,
         )
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.model == "encoder" and self.pretrained is None:
             yield (
                 "--pretrained is missing: the folder of an encoder; or choose --model bidaf, which "

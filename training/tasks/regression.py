@@ -28,7 +28,6 @@ class RegressionOptions(FitOptions, task="regression"):
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
     a line):
 
-    \b
         text,pair,number
         a fine film,a good movie,4.2
         a fine film,two dogs run,0
@@ -75,5 +74,5 @@ class RegressionOptions(FitOptions, task="regression"):
     def text_files(self) -> list[str]:
         return [self.file]
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns((self.number_column,), "--number-column")

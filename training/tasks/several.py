@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import click
 
@@ -56,7 +56,6 @@ class SeveralOptions(FitOptions, task="several"):
     Your file names the tasks, a table each, in TOML. A table may also hold
     options of the task, with _ for -, and the weight of its loss:
 
-    \b
         [sentiment]
         task = "classification"
         file = "reviews.csv"
@@ -89,6 +88,7 @@ class SeveralOptions(FitOptions, task="several"):
         0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.", search=DROPOUT
     )
 
+    REQUIRED: ClassVar = {"pretrained": "the folder of the tasks' encoder"}
     USUAL = ("alpha", "batches")
 
     def make(self) -> Task:
@@ -96,9 +96,7 @@ class SeveralOptions(FitOptions, task="several"):
 
         return Several(self)
 
-    def problems(self, of: Options) -> Iterable[str]:
-        if self.pretrained is None:
-            yield "--pretrained is missing: the folder of the tasks' encoder."
+    def problems(self, command: Options) -> Iterable[str]:
         if self.gradient_accumulation > 1:
             yield (
                 "--gradient-accumulation: batches have examples of different tasks; choose a "

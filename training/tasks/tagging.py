@@ -37,7 +37,6 @@ class TaggingOptions(FitOptions, task="tagging"):
     Your file looks like this: a word a line, columns with spaces or tabs between them, an empty
     line behind each sentence, as CoNLL has it. The first column is the word, the last the tag.
 
-    \b
         Wolfgang B-PER
         lives O
         in O
@@ -57,7 +56,6 @@ class TaggingOptions(FitOptions, task="tagging"):
     --frames-column file, where file and tag name .npy files; or a .npz file of the arrays "frames",
     "labels" and "lengths".
 
-    \b
         series,x,y,z,tag
         a,0.1,9.7,0.4,walk
         a,0.2,9.9,,sit
@@ -128,12 +126,13 @@ class TaggingOptions(FitOptions, task="tagging"):
         from seqkeras.training.parts import tagging as parts
         from seqkeras.training.parts.distilling import distilled
 
-        task = Task.of(self, parts.TaggingReading, parts.TaggingModelling, parts.TaggingScoring)
+        kinds = parts.TaggingReading, parts.TaggingModelling, parts.TaggingScoring
+        task = Task.of(self, *kinds, parts.TaggingCalibrating)
         return task if self.teacher is None else distilled(task)
 
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase")
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         frames = self.recordings.reads_frames(self.file)
         if self.pretrained is not None and frames:
             yield "--pretrained: reads texts; sequences of numbers have none."
@@ -141,9 +140,9 @@ class TaggingOptions(FitOptions, task="tagging"):
             yield "--crf: a teacher gives each tag alone; leave one of them out."
         if self.crf and self.causal:
             yield "--crf: the most probable sequence needs the last tag; leave out --causal."
-        if of.is_given("split") and frames:
+        if command.is_given("split") and frames:
             yield "--split: recordings are held out whole; leave it out."
-        if of.is_given("split") and self.validation is not None:
+        if command.is_given("split") and self.validation is not None:
             yield "--split: says how FILE is divided; leave it or --validation out."
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."

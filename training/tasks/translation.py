@@ -102,14 +102,13 @@ class TranslationOptions(FitOptions, task="translation"):
     Your file looks like this (.txt or .tsv, without a header; text behind a second tab is
     not read):
 
-    \b
         Go.<TAB>Va !
         Run!<TAB>Cours !
 
     Or two files, whose lines belong together: train.en --targets train.de. Or a .csv or .jsonl with
     the columns source and target (--source-column, --target-column). Or a dictionary of
     pronunciations, as CMUdict's "GO G OW1": --format cmudict. Files may be packed, as train.en.gz.
-    Or frames, as of sound or video, instead of a text: --frames-column file names .npy files. Or
+    Or frames of sound or video instead of a text: --frames-column file names .npy files. Or
     numbers and categories of a row: --numbers age,price --categories color.
 
     The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
@@ -137,14 +136,14 @@ class TranslationOptions(FitOptions, task="translation"):
     frames_column: str | None = option(
         None,
         str,
-        "Column that names .npy files of (frames, numbers), the sources, as of sound, video or an "
-        "image's features; the file has a row for each recording.",
+        "Column that names .npy files of (frames, numbers), the sources: sound, video, the "
+        "features of an image. The file has a row for each recording.",
     )
     numbers: tuple = option(
         (), Names(), "Columns of numbers, the source where it is a row; a field may be empty."
     )
     categories: tuple = option(
-        (), Names(), "Columns of categories of such a row; a field may be empty."
+        (), Names(), "Columns of categories, the source where it is a row; a field may be empty."
     )
     decimals: DecimalOptions = part(DecimalOptions)
     sizing: SizeOptions = part(SizeOptions)
@@ -211,7 +210,7 @@ class TranslationOptions(FitOptions, task="translation"):
         None,
         at_least(1),
         "Layers on each side. Default: 3 for a Transformer, the paper's number otherwise.",
-        search=LAYERS.where_unset(lambda of: of.depth),
+        search=LAYERS.where_unset(lambda command: command.depth),
     )
     num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     feed_forward_dim: int | None = option(
@@ -254,8 +253,8 @@ class TranslationOptions(FitOptions, task="translation"):
     readout: str | None = option(
         None,
         click.Choice(READOUTS),
-        "Hidden layer of a recurrent decoder before its logits; none computes them of the state "
-        "alone. Default: none for sutskever, otherwise tanh.",
+        "Hidden layer of a recurrent decoder before its logits; none: logits of the state alone. "
+        "Default: none for sutskever, otherwise tanh.",
     )
     dropout: float = option(
         0.1, SHARE, "Dropout rate of embeddings and of each layer's output.", search=DROPOUT
@@ -352,16 +351,16 @@ class TranslationOptions(FitOptions, task="translation"):
         """What error rates are of, a whole and its part; None where BLEU is the score."""
         return ERROR_RATES.get(self.metrics or self.format)
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         if self.pretrained is not None and self.model != "transformer":
             yield "--pretrained is for --model transformer, whose decoder attends to a BERT."
         if self.pretrained_decoder:
             for name in OF_DECODER:
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)}: --pretrained-decoder brings its own; leave it out."
         if self.tunes_folder:
             for name in (*OF_START, *OF_RECURRENT):
-                if of.is_given(name):
+                if command.is_given(name):
                     yield f"{shown(name)}: the folder of --start-from brings its own; leave it out."
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
             yield (

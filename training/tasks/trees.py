@@ -30,7 +30,6 @@ class TreesOptions(FitOptions, task="trees"):
     Your file looks like this, a tree a line, as in the Stanford Sentiment Treebank: a node is its
     label, then a word or nodes.
 
-    \b
         (3 (2 A) (4 (3 fine) (2 film)))
         (0 (2 It) (1 (1 drags) (2 on)))
 
@@ -54,7 +53,7 @@ class TreesOptions(FitOptions, task="trees"):
         "branching to the left or right.",
     )
     text_column: str | None = option(None, str, "Column of plain texts. Default: text.")
-    label_column: str | None = option(None, str, "Column of their labels. Default: label.")
+    label_column: str | None = option(None, str, "Column of the texts' labels. Default: label.")
     vocab_size: int = option(
         30_000,
         at_least(3),
@@ -86,7 +85,7 @@ class TreesOptions(FitOptions, task="trees"):
 
     USUAL = ("tree_shape", "cell", "embedding_dim", "units", "dropout")
 
-    def problems(self, of: Options) -> Iterable[str]:
+    def problems(self, command: Options) -> Iterable[str]:
         for name in ("text_column", "label_column"):
             if self.tree_shape == BRACKETS and self.is_given(name):
                 yield (

@@ -28,13 +28,13 @@ def _figure(trials, importance):
     panels = figure.subplots(1, 1 + bool(importance), squeeze=False)[0]
     whole = [trial for trial in trials if trial["score"] is not None]
     ended = [trial for trial in trials if trial["score"] is None and trial["looks"]]
-    numbers, scores = [each["trial"] for each in whole], [each["score"] for each in whole]
+    numbers, scores = [trial["trial"] for trial in whole], [trial["score"] for trial in whole]
     axes = panels[0]
     points = {"linestyle": "none", "markersize": 5}
     axes.plot(numbers, scores, label="trial", **STYLES[0] | points | {"marker": "o"})
     if ended:
-        last = [max(each["looks"]) for each in ended]
-        numbers_ended = [each["trial"] for each in ended]
+        last = [max(trial["looks"]) for trial in ended]
+        numbers_ended = [trial["trial"] for trial in ended]
         axes.plot(numbers_ended, last, label="ended early", **STYLES[1] | points | {"marker": "x"})
     best = np.maximum.accumulate(scores)
     axes.step(numbers, best, where="post", label="best so far", **STYLES[2] | {"marker": ""})

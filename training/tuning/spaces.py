@@ -63,7 +63,7 @@ def values_to_try(options: FitOptions, name: str) -> Values:
         raise click.UsageError(next(iter(problems.values())))
     if isinstance(values, Range):
         return values
-    return tuple(each for each in values if not problems.get(each))
+    return tuple(value for value in values if not problems.get(value))
 
 
 def _problem(options, name, value):
@@ -89,7 +89,7 @@ def spaces_to_search(
         if name in given:
             raise click.UsageError(f"--search {name}: {shown(name)} is given; leave one out.")
     spaces = {}
-    for name in wanted or [each for each in usual_names(type(options)) if each not in given]:
+    for name in wanted or [usual for usual in usual_names(type(options)) if usual not in given]:
         try:
             spaces[name] = values_to_try(options, name)
         except click.UsageError as error:

@@ -77,14 +77,14 @@ def forecasts(
         past[range(start, min(start + AT_ONCE, len(windows)))][:, -1:, :targets]
         for start in range(0, len(windows), AT_ONCE)
     ]
-    found = {PERSISTENCE: persistence(np.concatenate(last), options.horizon)}
+    by_method = {PERSISTENCE: persistence(np.concatenate(last), options.horizon)}
     learned_on: dict[str, str] = {}
     if season := calendar.best_season(options.horizon):
-        found[SEASONAL] = seasonal_naive(windows, options.horizon, season)
+        by_method[SEASONAL] = seasonal_naive(windows, options.horizon, season)
     else:
         console.print(f"  no {SEASONAL} forecast: {calendar.why_no_season(options.period)}")
     if not train:
-        return found, learned_on
+        return by_method, learned_on
     kept, of_ridge = ridge_sample(train, calendar)
     samples = {RIDGE: of_ridge, SMOOTHING: smoothing_sample(calendar, targets)}
     methods: dict[str, Callable[[], np.ndarray]] = {
@@ -96,9 +96,9 @@ def forecasts(
         del methods[CLIMATOLOGY]
     for name, method in methods.items():
         if (values := answered(name, method)) is not None:
-            found[name] = values
+            by_method[name] = values
             learned_on |= {name: samples[name]} if samples.get(name) else {}
-    return found, learned_on
+    return by_method, learned_on
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,13 +117,13 @@ class _Part:
 def _parts(windows: Sequence[Window]) -> list[_Part]:
     """Return the `_Part`s of the series of windows, whose `end` is before all of their targets."""
     places: dict[int, list[int]] = {}
-    for place, window in enumerate(windows):
-        places.setdefault(id(window.table), []).append(place)
+    for index, window in enumerate(windows):
+        places.setdefault(id(window.table), []).append(index)
     parts = []
     for key, of_series in places.items():
         window = windows[of_series[0]]
         targets = window.sizes[2]
-        origins = np.array([windows[place].past.stop for place in of_series])
+        origins = np.array([windows[index].past.stop for index in of_series])
         filled = window.rows.filled(window.table)[:, :targets]
         values = window.table[:, :targets]
         parts.append(
@@ -371,14 +371,14 @@ def smoothing(windows: Sequence[Window], calendar: Calendar) -> np.ndarray:
     seasons = [0, *(season for season in calendar.seasons if season <= MOST_SEASON)]
     fits: dict[int, list[np.ndarray]] = {}  # of a season: parameters of the series that have it
     learned = {}
-    for place in evenly_spread(MOST_FITTED, len(jobs)):
-        part, index = jobs[place]
+    for number in evenly_spread(MOST_FITTED, len(jobs)):
+        part, index = jobs[number]
         season = best_smoothing(part.filled[: part.end, index], seasons, horizon)
-        learned[place] = season, Smoother(part.filled[:, index], part.end, season).fitted()
-        fits.setdefault(season, []).append(learned[place][1])
+        learned[number] = season, Smoother(part.filled[:, index], part.end, season).fitted()
+        fits.setdefault(season, []).append(learned[number][1])
     most = max(fits, key=lambda season: len(fits[season]))
-    for place, (part, index) in enumerate(jobs):
-        season, parameters = learned.get(place) or (most, np.median(fits[most], axis=0))
+    for number, (part, index) in enumerate(jobs):
+        season, parameters = learned.get(number) or (most, np.median(fits[most], axis=0))
         smoother = Smoother(part.filled[:, index], part.end, season)
         values[part.places, :, index] = smoother.forecasts(parameters, part.origins, horizon)
     return values

@@ -85,7 +85,7 @@ def _words(tree: Tree) -> Iterator[str]:
 
 
 def _answer(of_nodes):
-    """Return the answer of a tree from those of its nodes, the root first."""
-    nodes = tuple(Node("", of.labels, of.score, of.scores) for of in of_nodes)
+    """Return the answer of a tree from the answers of its nodes, the root first."""
+    nodes = tuple(Node("", answer.labels, answer.score, answer.scores) for answer in of_nodes)
     root = of_nodes[0]
     return Classification(root.labels, root.score, root.scores, nodes)
