@@ -1,11 +1,13 @@
 """The help of every option of every command is a phrase of the thing itself, and a sentence."""
 
 import argparse
+import inspect
 import os
 import re
 import subprocess
 import sys
 
+import click
 import pytest
 
 from seqkeras.__main__ import SERVING
@@ -87,6 +89,39 @@ def problems(helps):
 @pytest.mark.parametrize("name", [*TASKS, *OTHERS])
 def test_the_help_of_training_names_the_thing(name):
     assert not problems(task_helps(name))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_help_keeps_the_lines_of_an_example_file(name):
+    made, text = command(name, TASKS[name]), inspect.getdoc(TASKS[name])
+    shown = click.Context(made, info_name=name).get_help()
+    for block in re.findall(r"(?m)(?:^    .*\n|^\n(?=    ))+", text):
+        lines = (f"  {line}".rstrip() for line in block.strip("\n").splitlines())
+        assert "\n".join(lines) in shown
+
+
+@pytest.mark.parametrize(
+    "name, required",
+    [
+        ("several", "--pretrained"),
+        ("multiple-choice", "--pretrained"),
+        ("prompt-answer", "--start-from"),
+        ("forecasting", "--targets"),
+    ],
+)
+def test_help_says_what_must_be_given_and_the_default_that_follows(name, required):
+    made = command(name, TASKS[name])
+    context = click.Context(made, info_name=name)
+    helps = {
+        parameter.opts[0]: parameter.get_help_record(context)[1]
+        for parameter in made.params
+        if isinstance(parameter, click.Option)
+    }
+    assert {option for option in helps if "[required]" in helps[option]} == {"--out", required}
+    defaults = TASKS[name].defaults_with().get("pretrained", {})
+    if required == "--pretrained":
+        assert f"[default: {defaults['batch_size']};" in helps["--batch-size"]
+        assert "otherwise" not in helps["--weight-decay"]
 
 
 @pytest.mark.parametrize("name", PARSED)
