@@ -103,7 +103,7 @@ def score(pipeline, settings, answers, targets, monkeypatch):
 @pytest.mark.parametrize(("pipeline", "settings", "answers", "targets", "expected"), CASES)
 def test_answers_beside_targets(pipeline, settings, answers, targets, expected, monkeypatch):
     found = score(pipeline, settings, answers, targets, monkeypatch)
-    [*_, last] = found.of("float32").values()
+    [*_, last] = found.by_precision("float32").values()
     assert last == pytest.approx(expected)
     assert found.examples == len(answers)
 
@@ -111,7 +111,7 @@ def test_answers_beside_targets(pipeline, settings, answers, targets, expected, 
 def test_texts_none_of_which_is_exact_are_scored_by_the_n_grams_of_their_characters(monkeypatch):
     answers, targets = ["the cat sat down", "a dog"], ["the cat sat", "the dog ran"]
     pairs = [Translation(each, 0) for each in answers]
-    scored = score("Translate", {}, pairs, targets, monkeypatch).of("float32")
+    scored = score("Translate", {}, pairs, targets, monkeypatch).by_precision("float32")
     assert scored == {"chrF": pytest.approx(chrf(answers, targets)), "exact match": 0}
     assert 0.3 < scored["chrF"] < 0.9
 
@@ -126,7 +126,7 @@ def test_there_is_no_score_without_targets_nor_of_vectors():
 def test_a_forecast_s_target_has_its_shape(monkeypatch):
     found = score("Forecast", {}, [forecast([1, 2], [3, 4])], [[1, 2, 3]], monkeypatch)
     with pytest.raises(TargetError, match=r"target must have shape \(2, 2\), \(horizon, targets\)"):
-        found.of("float32")
+        found.by_precision("float32")
 
 
 WORDS = SimpleNamespace(places=[(0, 1), (2, 3)])

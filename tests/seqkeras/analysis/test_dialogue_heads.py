@@ -33,7 +33,7 @@ def test_a_panel_shows_the_question_its_answers_and_the_weights(model):
     assert (own, other) == ("oslo", "rome")
     panel = dialogue_heads.panel_of(model, turns)
     assert panel.title == "bob: so we visit → oslo, rome"
-    assert panel.words[panel.place] == "visit"
+    assert panel.words[panel.row] == "visit"
     [axes] = dialogue_heads.dialogue_figure([(panel, turns)]).axes
     bars = [bar.get_width() for bar in axes.patches][1::2]  # each after its frame
     weights = np.asarray(model.attention_weights(dialogue_heads.encode([turns]))["encoder"])
