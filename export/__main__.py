@@ -167,12 +167,12 @@ def _export(options, interrupts):
         web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
     require_free(options.bundle, options.overwrite, options.run)
     RunRecord.read(options.run)
-    import_tensorflow()
-    interrupts.check()
-    from tensorflow.errors import OpError
+    with interrupts.held():
+        import_tensorflow()
+        from tensorflow.errors import OpError
 
-    from seqkeras.export.bundle import ExportOptions, export
-    from seqkeras.export.tolerances import Tolerances
+        from seqkeras.export.bundle import ExportOptions, export
+        from seqkeras.export.tolerances import Tolerances
 
     began, values = time.monotonic(), vars(options)
 

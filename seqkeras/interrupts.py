@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM end a command with its one line and exit status 130."""
 
+import contextlib
 import gc
 import logging
 import signal
@@ -24,7 +25,7 @@ class Interrupts:
     """
 
     def __enter__(self):
-        self._came = False
+        self._came, self._held = False, False
         taken = [signal.SIGTERM]
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             taken.append(signal.SIGINT)
@@ -49,10 +50,25 @@ class Interrupts:
         if self._came:
             raise Interrupted
 
+    @contextlib.contextmanager
+    def held(self):
+        """Let an interrupt wait for the end of the block, where libraries load.
+
+        One that is raised in TensorFlow's compiled modules while they begin is an ImportError or a
+        segmentation fault.
+        """
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        self.check()
+
     def _interrupt(self, *_):
         self._came = True
         logging.disable()
-        raise Interrupted
+        if not self._held:
+            raise Interrupted
 
     def _report_others(self, unraisable):
         if not self._came:

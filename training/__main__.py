@@ -99,9 +99,9 @@ def _train(arguments, interrupts, left):
         options, folder, overwrite = outcome
         is_finished(folder, options.task, options, overwrite)  # refuses a folder of another run
     keep_freed_memory()
-    import_keras()
-    interrupts.check()
-    from seqkeras.training.train import train
+    with interrupts.held():
+        import_keras()
+        from seqkeras.training.train import train
 
     gc.freeze()  # what libraries have made stays: it need not be searched again
 

@@ -46,3 +46,13 @@ def test_what_is_left_unused_behind_an_interrupt_is_said_again(messages):
         half_written()
     tf.TensorArray(tf.float32, 3).write(0, 1.0)
     assert len(messages) == 1 and "Object was never used" in messages[0]
+
+
+def test_an_interrupt_waits_while_libraries_load():
+    steps = []
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
+        with interrupts.held():
+            signal.raise_signal(signal.SIGTERM)
+            steps.append("loaded")
+        steps.append("went on")
+    assert steps == ["loaded"]

@@ -174,7 +174,7 @@ import sys
 
 from seqkeras.training import __main__ as command
 
-command.import_keras = lambda: exec("signal.raise_signal(signal.SIGTERM)")
+command.keep_freed_memory = lambda: exec("signal.raise_signal(signal.SIGTERM)")
 sys.exit(command.main(["dates", "--out", "run"]))
 """
 
